@@ -39,6 +39,7 @@ from callslip.stores.fulltext.filters import (
     prefix,
     term,
 )
+from callslip.stores.fulltext.open_index import META, MOST_OPEN, OpenIndex, OpenIndexes
 from callslip.stores.fulltext.stored_terms import StoredTerms
 from callslip.stores.properties.filters import Where
 from callslip.stores.properties.terms import FLAG, NUMBER, TEXT, PropertyTerm, property_terms
@@ -61,28 +62,38 @@ class KeywordFolder(KeywordIndexes):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._opened = OpenIndexes(MOST_OPEN)
 
     def of(self, name: str, collection: str, missing: Missing) -> "KeywordIndex":
-        return KeywordIndex(self._folder / name, collection, missing)
+        return KeywordIndex(self._folder / name, collection, missing, self._opened)
+
+    def close(self) -> None:
+        """Close the indexes. A later use opens an index again."""
+        self._opened.close_all()
 
 
 class KeywordIndex(Reservable):
     """The keyword index of one collection or tenant in a folder.
 
     An index that does not exist is by default a CollectionNotFound. Methods that write raise
-    KeywordsDown if another writer has the lock for more than LOCK_SECONDS.
+    KeywordsDown if another writer has the lock for more than LOCK_SECONDS. `opened` has the open
+    files of all indexes of a process.
     """
 
-    def __init__(self, folder: Path, collection: str, missing: Missing | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        collection: str,
+        missing: Missing | None = None,
+        opened: OpenIndexes | None = None,
+    ) -> None:
         self._folder = folder
         self._collection = collection
         self._missing = missing or (
             lambda: CollectionNotFound(f"Collection {collection} does not exist.")
         )
-        self._opened: tantivy.Index | None = None
-        self._stored = StoredTerms(folder / "terms.db")
+        self._opened = opened or OpenIndexes(MOST_OPEN)
         self._reserving, self._reserved = threading.Lock(), ("", 0.0)
-        self._seen: tuple[tuple[int, int, int], tantivy.Searcher | None] = (0, 0, 0), None
 
     def create(self) -> None:
         with self._lock():
@@ -92,39 +103,39 @@ class KeywordIndex(Reservable):
 
     def drop(self) -> None:
         with self._lock():
-            self._close()
+            self._opened.close(self._folder)
             if self._folder.exists():
                 shutil.rmtree(self._folder)
 
     def upsert(self, entries: Sequence[Entry]) -> None:
         """Write the entries in one commit. An entry with an existing id replaces the stored one."""
         documents = [(entry.chunk_id, _document(entry)) for entry in entries]
-        with self._writer() as writer:
+        with self._writer() as (writer, stored):
             for chunk_id, document in documents:
                 writer.delete_documents_by_term(ID, chunk_id)
                 writer.add_document(document)
             writer.commit()
-            self._stored.put((e.chunk_id, e.terms, e.properties, e.copy) for e in entries)
+            stored.put((e.chunk_id, e.terms, e.properties, e.copy) for e in entries)
 
     def delete(self, chunk_ids: Iterable[str]) -> None:
         """Remove these entries in one commit."""
         ids = list(chunk_ids)
-        with self._writer() as writer:
-            self._stored.delete(ids)
+        with self._writer() as (writer, stored):
+            stored.delete(ids)
             for chunk_id in ids:
                 writer.delete_documents_by_term(ID, chunk_id)
             writer.commit()
 
     def compact(self) -> None:
         # Tantivy itself merges the segments of deleted entries only much later.
-        with self._writer() as writer:
+        with self._writer() as (writer, stored):
             ids = set(self.ids(None))  # within the lock: nobody adds or deletes entries meanwhile
             writer.delete_all_documents()
-            for chunk_id, terms, properties in self._stored.all():
+            for chunk_id, terms, properties in stored.all():
                 if chunk_id in ids:
                     writer.add_document(_document(Entry(chunk_id, terms, properties)))
                     ids.remove(chunk_id)
-            if old := self._stored.get(sorted(ids)):
+            if old := stored.get(sorted(ids)):
                 writer.rollback()
                 log.warning(
                     "the keyword index of %s keeps deleted terms: %d entries have no properties",
@@ -134,7 +145,7 @@ class KeywordIndex(Reservable):
             else:
                 writer.commit()
                 writer.garbage_collect_files()
-            self._stored.rewrite()
+            stored.rewrite()
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -173,19 +184,19 @@ class KeywordIndex(Reservable):
         return set(self._ids(narrowed([(tantivy.Occur.Must, these)], where)))
 
     def terms(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        self._index()
+        stored = self._index().stored
         with self._readable():
-            return self._stored.get(chunk_ids)
+            return stored.get(chunk_ids)
 
     def copies(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        self._index()
+        stored = self._index().stored
         with self._readable():
-            return self._stored.copies(chunk_ids)
+            return stored.copies(chunk_ids)
 
     def properties(self, chunk_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        self._index()
+        stored = self._index().stored
         with self._readable():
-            return self._stored.properties(chunk_ids)
+            return stored.properties(chunk_ids)
 
     def values(self, name: str) -> list[str]:
         start = prefix(TEXT, name)
@@ -231,32 +242,13 @@ class KeywordIndex(Reservable):
         return filter_query(where) if where else tantivy.Query.all_query()
 
     def _searcher(self) -> tantivy.Searcher:
-        """A searcher that sees every commit made before this call, by any process.
-
-        A commit replaces `meta.json`. While the file is the same, the searcher is reused: a reload
-        takes 40 µs and empties the cache of stored ids.
-        """
         index = self._index()
         with self._readable():
-            results = (self._folder / "meta.json").stat()
-            committed = results.st_ino, results.st_mtime_ns, results.st_size
-            seen, searcher = self._seen
-            if searcher is None or committed != seen:
-                index.reload()
-                searcher = index.searcher()
-                self._seen = committed, searcher
-        return searcher
+            return index.searcher()
 
-    def _index(self) -> tantivy.Index:
-        if self._opened is None:
-            with self._readable():
-                opened = tantivy.Index.open(str(self._folder))
-                opened.config_reader("manual")
-            self._opened = opened
-        return self._opened
-
-    def _close(self) -> None:
-        self._opened, self._seen = None, ((0, 0, 0), None)
+    def _index(self) -> OpenIndex:
+        with self._readable():
+            return self._opened.get(self._folder, lambda: OpenIndex(self._folder))
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -264,7 +256,7 @@ class KeywordIndex(Reservable):
         try:
             yield
         except (OSError, ValueError, sqlite3.Error) as error:
-            self._close()
+            self._opened.close(self._folder)
             if not self._exists():
                 raise self._missing() from error
             if is_disk_full(error) or any(sign in str(error) for sign in _FULL):
@@ -276,8 +268,8 @@ class KeywordIndex(Reservable):
             ) from error
 
     @contextmanager
-    def _writer(self) -> Iterator[tantivy.IndexWriter]:
-        """A writer that commits nothing by itself.
+    def _writer(self) -> Iterator[tuple[tantivy.IndexWriter, StoredTerms]]:
+        """A writer that commits nothing by itself, and what is stored beside the index.
 
         Callers store terms after the commit that adds entries, and delete terms before the commit
         that deletes entries. So a kill in between never leaves the terms of a chunk that the index
@@ -285,9 +277,9 @@ class KeywordIndex(Reservable):
         """
         index = self._index()
         with self._lock(), self._readable():
-            writer = index.writer(_HEAP_BYTES, 1)
+            writer = index.index.writer(_HEAP_BYTES, 1)
             try:
-                yield writer
+                yield writer, index.stored
             finally:
                 writer.wait_merging_threads()  # also releases Tantivy's own lock
 
@@ -310,7 +302,7 @@ class KeywordIndex(Reservable):
             ) from error
 
     def _exists(self) -> bool:
-        return (self._folder / "meta.json").exists()
+        return (self._folder / META).exists()
 
 
 def _document(entry: Entry) -> tantivy.Document:

@@ -50,6 +50,13 @@ _SLOTS = "SELECT chunk_id, slot FROM slots WHERE chunk_id IN"
 _CACHE = TextCache(8_000_000)
 """Of all indexes of a process. A slot has one text for ever: block numbers are used only once."""
 
+MOST_READERS = 8
+"""The most threads that read a file at once, each by a connection with two file descriptors.
+
+Closing a connection would not free both: SQLite keeps the descriptor of the database until no other
+connection of the process has locked it.
+"""
+
 _MAPPED_BYTES = 2**30
 """The bytes of the file that are read without a copy: they are in the kernel's cache anyway."""
 
@@ -71,8 +78,8 @@ class StoredTerms:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._readers = threading.local()
-        self._first: _Reader | None = None
+        self._opening = threading.Lock()
+        self._readers = _Readers((0, 0))
 
     def put(self, entries: Iterable[tuple[str, str, Mapping[str, object], str]]) -> None:
         """Store chunks as (id, terms, properties, copy). An existing id replaces the chunk."""
@@ -117,46 +124,43 @@ class StoredTerms:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def close(self) -> None:
+        """Close the connections that no thread uses; the others close after their use."""
+        self._readers = _Readers((0, 0))
+
     def _read(self, column: str, chunk_ids: Sequence[str]) -> dict[str, str]:
-        reader = self._reader()
-        with reader.snapshot() as connection:
+        readers = self._current()
+        with readers.snapshot(self._path) as (connection, has_rows):
             texts: dict[str, str] = {}
-            if reader.has_rows:
+            if has_rows:
                 query = f"SELECT chunk_id, {column} FROM {column} WHERE chunk_id IN"  # noqa: S608
                 rows = _select(connection, query, chunk_ids)
                 texts |= {chunk_id: _plain(stored) for chunk_id, stored in rows}
             slots = dict(_select(connection, _SLOTS, chunk_ids))
-            cached = _CACHE.get(reader.file, column, slots.values())
+            cached = _CACHE.get(readers.file, column, slots.values())
             read = _unpacked(connection, column, [n for n in slots.values() if n not in cached])
-        _CACHE.add(reader.file, column, read)
+        _CACHE.add(readers.file, column, read)
         cached |= read
         return texts | {i: cached[slot] for i, slot in slots.items() if slot in cached}
 
-    def _reader(self) -> "_Reader":
-        """The connection of this thread, reused while the process and the file are the same.
+    def _current(self) -> "_Readers":
+        """The connections to the file, reused while the process and the file are the same.
 
         A new connection reads the properties of 300 chunks among 100,000 in 7 ms, a reused one
         in 1 ms.
         """
-        here = os.getpid(), _inode(self._path)
-        reader: _Reader | None = getattr(self._readers, "reader", None)
-        if reader is None or reader.here != here:
-            with self._open():  # creates the missing tables
-                here = os.getpid(), _inode(self._path)
-            reader = self._readers.reader = self._shared(_Reader(self._path, here))
-        return reader
+        here, readers = self._here(), self._readers
+        if readers.here == here:
+            return readers
+        with self._opening:
+            if self._readers.here != self._here():
+                with self._open():  # creates the missing tables
+                    here = self._here()
+                self._readers = _Readers(here)
+            return self._readers
 
-    def _shared(self, reader: "_Reader") -> "_Reader":
-        """Let the first reader of a file and those after it use the same cached texts.
-
-        The first reader stays open until there is another file, so its inode is not used again.
-        """
-        first = self._first
-        if first is None or first.here != reader.here:
-            self._first = reader
-        else:
-            reader.file = first.file
-        return reader
+    def _here(self) -> tuple[int, int]:
+        return os.getpid(), _inode(self._path)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -318,30 +322,50 @@ def _plain(stored: bytes | str) -> str:
     return stored if isinstance(stored, str) else zlib.decompress(stored).decode()
 
 
-class _Reader:
-    """A connection that closes with its last reference; `here` is its process id and inode.
+class _Readers:
+    """The connections to one file that wait for their next use; one is open from the first use on.
 
-    `file` stands for the open file in the keys of cached texts.
+    So the inode of the file is not used again. `here` is the process id and the inode, and `file`
+    stands for the file in the keys of cached texts. All of this closes with its last reference:
+    a thread that reads meanwhile keeps it until it is done.
     """
 
-    def __init__(self, path: Path, here: tuple[int, int]) -> None:
+    def __init__(self, here: tuple[int, int]) -> None:
         self.here = here
         self.file = object()
+        self._idle: list[_Reader] = []
+        self._turns = threading.BoundedSemaphore(MOST_READERS)
+
+    @contextmanager
+    def snapshot(self, path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
+        """Let all statements of the block read the same state of the file.
+
+        Also tells whether the file has the tables of an earlier version.
+        """
+        with self._turns:
+            try:
+                reader = self._idle.pop()
+            except IndexError:
+                reader = _Reader(path)
+            reader.connection.execute("BEGIN")
+            try:
+                yield reader.connection, reader.has_rows
+            finally:
+                reader.connection.rollback()
+                self._idle.append(reader)
+
+
+class _Reader:
+    """A connection that closes with its last reference."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = os.getpid()
         self.connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
         self.connection.execute(f"PRAGMA mmap_size={_MAPPED_BYTES}")
         self.has_rows = _has_rows(self.connection)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Let all statements of the block read the same state of the file."""
-        self.connection.execute("BEGIN")
-        try:
-            yield self.connection
-        finally:
-            self.connection.rollback()
-
     def __del__(self) -> None:
-        if self.here[0] == os.getpid():
+        if self._process == os.getpid():
             self.connection.close()
 
 

@@ -11,6 +11,12 @@ from callslip.errors import InvalidRequest, StoreDown, StoreReadOnly
 BUSY_SECONDS = 30.0
 """How long a writer waits for another writer, which writes a slice of a batch in a second."""
 
+MOST_IDLE = 4
+"""The most connections that stay open for their next use, each with two file descriptors.
+
+Of another connection SQLite keeps one, for the next that is opened, while others are open.
+"""
+
 _READ_ONLY = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_PERM")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
@@ -22,7 +28,7 @@ class Database:
     """
 
     def __init__(self, path: Path, what: str) -> None:
-        self._path = path
+        self.path = path
         self._what = what
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
@@ -30,7 +36,7 @@ class Database:
     def create(self, tables: str) -> None:
         """Create the file with its tables. No other process may do so at the same time."""
         with self._answering():
-            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
             try:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.executescript(f"BEGIN IMMEDIATE; {tables} COMMIT;")
@@ -61,8 +67,12 @@ class Database:
     def close(self) -> None:
         """Close every connection; a connection in use is closed after its use."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle(but=0)
+
+    def _close_idle(self, but: int) -> None:
+        while len(self._idle) > but:
+            with suppress(IndexError):  # another thread took the last one
+                self._idle.pop().close()
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -80,17 +90,16 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 self._idle.append(connection)
-            if self._closed:
-                self.close()
+            self._close_idle(but=0 if self._closed else MOST_IDLE)
 
     def _open(self) -> sqlite3.Connection:
         mode = "rw"
-        if not (os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)):
+        if not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
             # Without a write-ahead log nobody writes. SQLite cannot create the log's index here.
-            wal = self._path.with_name(f"{self._path.name}-wal")
+            wal = self.path.with_name(f"{self.path.name}-wal")
             mode = "ro" if wal.exists() else "ro&immutable=1"
         connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode={mode}",
+            f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -110,7 +119,7 @@ class Database:
             if name.startswith(_DAMAGED):
                 raise StoreDown(
                     f"The database of {self._what} is damaged ({name}).",
-                    hint=f"Bring {self._path.parent.name}/{self._path.name} back from a copy,"
+                    hint=f"Bring {self.path.parent.name}/{self.path.name} back from a copy,"
                     " or drop what it holds and ingest it again.",
                 ) from error
             if name.startswith("SQLITE_BUSY"):

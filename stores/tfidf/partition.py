@@ -113,6 +113,12 @@ class Partition:
         """Close connections."""
         self.database.close()
 
+    def is_outdated(self) -> bool:
+        """Tell whether another process has removed the partition or the snapshot of the view."""
+        view = self._view
+        snapshot = view.state.snapshot if view else None
+        return not (self.database.path.exists() and (self.folder / (snapshot or "")).exists())
+
     def _current(self, connection: sqlite3.Connection, now: State) -> View | None:
         """The view at this state; None if the view is at a later state or a snapshot is damaged."""
         with self._lock:

@@ -2,8 +2,6 @@
 
 import logging
 import sqlite3
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from callslip.errors import NotFound, TransientError
 from callslip.stores.batching import slices, write
 from callslip.stores.contract import Store
 from callslip.stores.metrics import METRICS, Metric
+from callslip.stores.open_files import OpenFiles
 from callslip.stores.properties.checks import sound_chunks, sound_documents
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import (
@@ -40,8 +39,14 @@ from callslip.stores.ties import ranked
 _CHUNKS_PER_WRITE = 1000
 _BYTES_PER_WRITE = 16_000_000
 
-_OPEN_PARTITIONS = 64
-"""The most collections and tenants whose views stay in memory, the most recently used ones."""
+_OPEN_PARTITIONS = 48
+"""The most collections and tenants whose views stay in memory, the most recently used ones.
+
+With 8 threads that read a partition at once, it keeps at most 13 file descriptors of its database
+(one for each thread, `database.MOST_IDLE` logs and an index), and one of each mapped file: two of
+words and one of each vector name. So 48 partitions have 768 of 1,024, and 48 more for each named
+vector.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +65,7 @@ class TfidfStore(Store):
 
     def __init__(self, folder: Path) -> None:
         self._catalog = Catalog(folder, make_partition)
-        self._partitions: OrderedDict[tuple[str, str], Partition] = OrderedDict()
-        self._lock = threading.Lock()
+        self._partitions = OpenFiles[Path, Partition](_OPEN_PARTITIONS)
 
     def ping(self) -> None:
         self._catalog.names()
@@ -70,9 +74,7 @@ class TfidfStore(Store):
         self._catalog.probe()
 
     def close(self) -> None:
-        with self._lock:
-            while self._partitions:
-                self._partitions.popitem()[1].close()
+        self._partitions.close_all()
         self._catalog.close()
 
     def ensure_schema(self, schema: CollectionSchema) -> None:
@@ -87,12 +89,14 @@ class TfidfStore(Store):
 
     def drop_collection(self, collection: str) -> None:
         self._catalog.drop(collection)
+        self._partitions.close_outdated()
 
     def ensure_tenant(self, collection: str, tenant: str) -> None:
         self._catalog.ensure_tenant(collection, tenant)
 
     def drop_tenant(self, collection: str, tenant: str) -> None:
         self._catalog.drop(collection, tenant)
+        self._partitions.close_outdated()
 
     def tenants(self, collection: str) -> list[str]:
         return [tenant for tenant in self._catalog.tenants(collection) if tenant]
@@ -327,24 +331,12 @@ class TfidfStore(Store):
 
     def _partition(self, collection: str, tenant: str) -> Partition:
         """The partition of a collection or tenant, the same object for all threads."""
-        name = collection, tenant
         try:
             schema, folder = self._catalog.find(collection, tenant)
         except NotFound:
-            with self._lock:
-                if name in self._partitions:
-                    self._partitions.pop(name).close()
+            self._partitions.close_outdated()
             raise
-        with self._lock:
-            known = self._partitions.get(name)
-            if known is None or known.folder != folder:
-                if known is not None:
-                    known.close()
-                known = self._partitions[name] = Partition(folder, schema)
-            self._partitions.move_to_end(name)
-            while len(self._partitions) > _OPEN_PARTITIONS:
-                self._partitions.popitem(last=False)[1].close()
-            return known
+        return self._partitions.get(folder, lambda: Partition(folder, schema))
 
 
 def _matching(connection: sqlite3.Connection, where: Where) -> table.Keys:

@@ -558,14 +558,15 @@ def test_a_writer_that_waits_too_long_gives_up(
 
 
 def test_more_collections_than_are_kept_open_are_answered(
-    tfidf: TfidfStore, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callslip.stores.tfidf.store._OPEN_PARTITIONS", 2)
-    for i in range(5):
-        tfidf.ensure_schema(CollectionSchema(f"c{i}", VectorSpec(2)))
-        tfidf.batch_upsert_chunks(f"c{i}", [chunk(f"in {i}")])
-    for i in (0, 4, 1, 3, 2, 0):
-        assert ids(tfidf.keyword_query(f"c{i}", "every", 9)) == [f"in {i}"]
+    with closing(TfidfStore(tmp_path)) as store:
+        for i in range(5):
+            store.ensure_schema(CollectionSchema(f"c{i}", VectorSpec(2)))
+            store.batch_upsert_chunks(f"c{i}", [chunk(f"in {i}")])
+        for i in (0, 4, 1, 3, 2, 0):
+            assert ids(store.keyword_query(f"c{i}", "every", 9)) == [f"in {i}"]
 
 
 def test_the_folder_of_the_settings_is_taken(tmp_path: Path) -> None:
