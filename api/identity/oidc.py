@@ -215,7 +215,7 @@ class _Cached:
             if now - self._failed_at <= AGAIN_SECONDS and self._error is not None:
                 if self._value is not None:
                     return self._value
-                raise self._error
+                raise self._error.with_traceback(None)  # which each raise makes longer
             try:
                 self._value = self._fetch()
             except Exception as error:

@@ -47,6 +47,9 @@ _READ_ONLY = ("readonly", "read-only", "disk is full", "No space left")
 
 T = TypeVar("T")
 
+Missing = Callable[[], NotFound]
+"""Makes the error for a Chroma collection that does not exist."""
+
 
 class Connection:
     """The client of one process, shared by its threads. Create it after the fork, like the store.
@@ -149,11 +152,11 @@ class Connection:
         if deadline.left() is not None:
             request.extensions["timeout"] = httpx.Timeout(deadline.share(LONGEST_SHARE)).as_dict()
 
-    def on(self, name: str, missing: NotFound, act: Callable[[Collection], T]) -> T:
+    def on(self, name: str, missing: Missing, act: Callable[[Collection], T]) -> T:
         """Call `act` with a Chroma collection, whose handle is cached.
 
         A handle becomes stale if another process drops the collection and creates it again: then
-        the handle is looked up once more. Raises `missing` if the collection does not exist.
+        the handle is looked up once more. Raises the error of `missing` if there is no collection.
         """
 
         def ask() -> T:
@@ -163,11 +166,11 @@ class Connection:
                         return self._patiently(name, act)
                 except NotFoundError:
                     self._handles.clear()
-            raise missing
+            raise missing()
 
         return believed(lambda: self._breaker.call(ask), self.ping)
 
-    def about(self, name: str, missing: NotFound) -> Mapping[str, Any]:
+    def about(self, name: str, missing: Missing) -> Mapping[str, Any]:
         """The metadata of a Chroma collection, without a request if its handle is cached.
 
         Raises what `on` raises, also if the server is known to be down.

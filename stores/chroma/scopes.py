@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from callslip.errors import CallslipError, CollectionNotFound, KeywordsLost, NotFound, StoreDown
+from callslip.errors import CallslipError, CollectionNotFound, KeywordsLost, StoreDown
 from callslip.stores.chroma import names
-from callslip.stores.chroma.connection import Connection
+from callslip.stores.chroma.connection import Connection, Missing
 from callslip.stores.chroma.scope import Scope
 from callslip.stores.chroma.table import Table
 from callslip.stores.fulltext.contract import KeywordIndexes, Keywords
@@ -27,8 +27,7 @@ class Scopes:
 
     def schema_table(self, collection: str) -> Table:
         """The table that stores the schema of a collection."""
-        missing = CollectionNotFound(f"Collection {collection} does not exist.")
-        return Table(self._connection, names.schema_of(collection), missing)
+        return Table(self._connection, names.schema_of(collection), _missing(collection, ""))
 
     def schema(self, collection: str) -> CollectionSchema:
         """The schema of a collection. Raises CollectionNotFound."""
@@ -76,7 +75,7 @@ class Scopes:
         missing = _missing(collection, tenant)
         documents = Table(self._connection, names.documents_of(collection, tenant), missing)
         if not documents.exists():
-            return missing
+            return missing()
         return KeywordsLost(f"The keyword index of {collection} is lost.")
 
     def _make(self, schema: CollectionSchema, tenant: str) -> Scope:
@@ -101,7 +100,7 @@ class Scopes:
         )
 
 
-def _missing(collection: str, tenant: str) -> NotFound:
+def _missing(collection: str, tenant: str) -> Missing:
     if tenant:
-        return tenant_missing(collection, tenant)
-    return CollectionNotFound(f"Collection {collection} does not exist.")
+        return lambda: tenant_missing(collection, tenant)
+    return lambda: CollectionNotFound(f"Collection {collection} does not exist.")

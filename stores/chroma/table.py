@@ -12,7 +12,7 @@ from chromadb.api.models.Collection import Collection
 
 from callslip.errors import NotFound
 from callslip.stores.batching import slices
-from callslip.stores.chroma.connection import Connection
+from callslip.stores.chroma.connection import Connection, Missing
 from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import NEW, OLD
 from callslip.stores.chroma.pieces import joined, keys_of, pieces, unpacked
@@ -86,10 +86,10 @@ class Row:
 
 
 class Table:
-    """A Chroma collection. Its methods raise `missing` if the collection does not exist."""
+    """A Chroma collection. Its methods raise the error of `missing` if there is none."""
 
     def __init__(
-        self, connection: Connection, name: str, missing: NotFound, metric: Metric = "cosine"
+        self, connection: Connection, name: str, missing: Missing, metric: Metric = "cosine"
     ) -> None:
         self._connection = connection
         self._name = name

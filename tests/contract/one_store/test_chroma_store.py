@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from traceback import walk_tb
 from types import SimpleNamespace
 from typing import Any
 
@@ -493,6 +494,20 @@ def test_a_server_that_died_is_a_store_that_is_down_until_it_is_back(tmp_path: P
         store = make_store(chroma_settings(url, tmp_path), "chroma")
         with closing(store):
             assert ids(store.vector_query("c", EAST, 5)) == ["a"]
+
+
+def test_an_error_has_the_traceback_of_its_own_call(
+    chroma_at: Settings, collection_name: str
+) -> None:
+    with closing(make_store(chroma_at, "chroma")) as store:
+        assert isinstance(store, ChromaStore)
+        documents = store._scopes.of(collection_name).documents
+        documents.drop()
+        for _ in range(3):
+            with pytest.raises(CollectionNotFound) as raised:
+                documents.get(["a"])
+            frames = [frame.f_code for frame, _ in walk_tb(raised.value.__traceback__)]
+            assert frames.count(Table.get.__code__) == 1
 
 
 class Broken(BaseHTTPRequestHandler):

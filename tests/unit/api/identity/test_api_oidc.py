@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import escape, unescape
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -164,6 +165,18 @@ def test_an_issuer_that_is_away_or_another_one_is_a_transient_error(issuer: Oidc
     gone = settings_of(issuer, issuer="http://127.0.0.1:9", seconds=0.3)
     with pytest.raises(TransientError, match="does not answer"):
         Provider(gone).caller(token)
+
+
+def test_while_an_issuer_is_away_an_error_has_the_traceback_of_its_own_call() -> None:
+    def fetch() -> None:
+        raise TransientError("away")
+
+    cached = oidc._Cached(fetch)
+    for _ in range(3):
+        with pytest.raises(TransientError) as raised:
+            cached.get()
+        frames = [frame.f_code for frame, _ in walk_tb(raised.value.__traceback__)]
+        assert frames.count(oidc._Cached.get.__code__) == 1
 
 
 def test_a_bearer_token_opens_the_server_within_its_limits(app: Flask, issuer: OidcServer) -> None:
