@@ -5,7 +5,7 @@ Every call needs the key of the settings; `stores.fulltext.wire` is the protocol
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 from flask import Flask, Response, request
 
@@ -23,9 +23,6 @@ from callslip.workers.observing import set_up_log
 
 LARGEST_MB = 64
 """The largest body of a call. A client sends at most `service.BYTES_PER_CALL` and some more."""
-
-MOST_KNOWN = 4096
-"""Indexes whose reservations are kept."""
 
 ALIVE = "healthz"
 
@@ -56,7 +53,6 @@ def create_app(settings: Settings) -> Flask:
         if request.endpoint != ALIVE and not fits(token, key):
             raise KeyRefused("the service needs keyword.key as a bearer token")
 
-    @lru_cache(MOST_KNOWN)
     def index_of(name: str) -> KeywordIndex:
         if not _NAME.fullmatch(name):
             raise InvalidRequest("an index has a name of a-z, 0-9, -, _ and at most one dot")

@@ -353,9 +353,9 @@ class ChromaStore(Store):
 
     def compact(self, collection: str, *, tenant: str = "") -> None:
         at = self._scopes.of(collection, tenant)
-        with at.keywords.undisturbed():
+        with at.keywords.undisturbed() as check:
             for table in (*at.vectors, at.documents):
-                table.rewrite()
+                table.rewrite(check)
             at.keywords.compact()
 
     def forget(self, collection: str) -> None:
@@ -368,11 +368,12 @@ class ChromaStore(Store):
     def _create(self, schema: CollectionSchema, at: Scope) -> None:
         tables = (*at.vectors, at.documents)
         if not all(table.exists() for table in tables):
-            with at.keywords.undisturbed():
+            with at.keywords.undisturbed() as check:
                 for table in tables:
                     table.restore()
                 # An index whose tables Chroma has lost may have what was deleted meanwhile.
                 if not at.documents.exists():
+                    check()
                     at.keywords.drop()
                 for table in tables:
                     table.create({"of": schema.name})

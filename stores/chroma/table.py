@@ -16,6 +16,7 @@ from callslip.stores.chroma.connection import Connection, Missing
 from callslip.stores.chroma.metadata import RECORD
 from callslip.stores.chroma.names import NEW, OLD
 from callslip.stores.chroma.pieces import joined, keys_of, pieces, unpacked
+from callslip.stores.fulltext.contract import Check
 from callslip.stores.metrics import Metric
 from callslip.stores.records import RetrieverHit, Vector
 
@@ -118,12 +119,14 @@ class Table:
         for name in (self._old, self._new, self._name):  # `restore` would bring the old one back
             self._connection.drop(name)
 
-    def rewrite(self) -> None:
+    def rewrite(self, check: Check) -> None:
         """Write the collection anew, because Chroma's graph keeps the vectors of deleted rows.
 
         Readers find the old one until the new one is complete and takes its name. The same call
-        continues after a kill. Nothing else may add or delete rows meanwhile.
+        continues after a kill. Nothing else may add or delete rows meanwhile: raises what `check`
+        raises, before the call removes or renames anything.
         """
+        check()
         self.restore()
         self._connection.drop(self._old)
         self._connection.drop(self._new)
@@ -133,6 +136,7 @@ class Table:
         copy.create({k: str(v) for k, v in (self.about() or {}).items()}, len(ids))
         for batch in batches(ids, ROWS_PER_COPY):
             copy.upsert(self.get(batch, include_vector=True))
+        check()
         self._rename(self._name, self._old)
         self._rename(self._new, self._name)
         self._connection.drop(self._old)

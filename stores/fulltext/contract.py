@@ -17,6 +17,9 @@ LOCK_SECONDS = 30.0
 Missing = Callable[[], CallslipError]
 """Makes the error for an index that does not exist."""
 
+Check = Callable[[], None]
+"""Raises KeywordsDown if the block of `undisturbed` may no longer be alone."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -63,12 +66,14 @@ class Keywords(ABC):
         """
 
     @abstractmethod
-    def undisturbed(self) -> AbstractContextManager[None]:
+    def undisturbed(self) -> AbstractContextManager[Check]:
         """One compaction, deletion or drop of what belongs to this index at a time.
 
         It is for the vectors of the same scope, which have no lock of their own: a row that is
         deleted while its table is written anew would come back. Others wait LOCK_SECONDS, then
-        raise KeywordsDown.
+        raise KeywordsDown. The block calls the check before a step that would undo what another
+        process did meanwhile. At its end it raises KeywordsDown if it was not alone, so that its
+        caller repeats it.
         """
 
     @abstractmethod
@@ -123,10 +128,11 @@ class Reservable(Keywords):
     """An index that clients on other machines reserve, one at a time."""
 
     @abstractmethod
-    def reserve(self, holder: str, seconds: float) -> bool:
-        """Reserve the index for this holder, or do so for longer; False while another one has it.
+    def reserve(self, holder: str, seconds: float, *, again: bool = False) -> bool:
+        """Reserve the index for this holder; False while another one has it.
 
-        The reservation ends after `seconds`, so that a holder that was killed stops nobody.
+        The reservation ends after `seconds`, so that a holder that was killed stops nobody. With
+        `again`, it is made longer; False if another one may have had the index since.
         """
 
     @abstractmethod

@@ -4,10 +4,10 @@ The index adds keyword search to a vector store that has none. Commits are atomi
 killed at any moment, the last commit remains, and the kernel releases the writer's lock.
 """
 
+import json
 import logging
 import shutil
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +22,7 @@ from callslip.errors import CollectionNotFound, KeywordsDown, StoreReadOnly
 from callslip.stores.disk import is_disk_full
 from callslip.stores.fulltext.contract import (
     LOCK_SECONDS,
+    Check,
     Entry,
     KeywordIndexes,
     Missing,
@@ -52,6 +53,9 @@ MAX_QUERY_TERMS = 1024
 """A search uses only this many distinct terms, the first ones: 4 ms at 20,000 chunks."""
 
 _HEAP_BYTES = 15_000_000
+
+_LONGEST_RESERVED = 3600.0
+"""Seconds. A reservation that would last longer is of a time before the clock was set back."""
 
 _FULL = ("No space left", "disk is full")
 """In the messages of Tantivy and of SQLite."""
@@ -93,7 +97,6 @@ class KeywordIndex(Reservable):
             lambda: CollectionNotFound(f"Collection {collection} does not exist.")
         )
         self._opened = opened or OpenIndexes(MOST_OPEN)
-        self._reserving, self._reserved = threading.Lock(), ("", 0.0)
 
     def create(self) -> None:
         with self._lock():
@@ -148,23 +151,41 @@ class KeywordIndex(Reservable):
             stored.rewrite()
 
     @contextmanager
-    def undisturbed(self) -> Iterator[None]:
+    def undisturbed(self) -> Iterator[Check]:
         with self._lock(".compact.lock"):
-            yield
+            yield lambda: None
 
-    def reserve(self, holder: str, seconds: float) -> bool:
-        with self._reserving:
-            now = time.monotonic()
-            by, until = self._reserved
-            if by != holder and now < until:
+    def reserve(self, holder: str, seconds: float, *, again: bool = False) -> bool:
+        """Reserve the index in a file, so that the reservation outlives the service.
+
+        A service that has just started knows who may still compact, and grants what is free.
+        """
+        with self._lock(".reserved.lock"):
+            by, until = self._reserved()
+            left = until - time.time()
+            if by != holder and (again or 0 < left < _LONGEST_RESERVED):
                 return False
-            self._reserved = holder, now + seconds
+            file = self._reserved_file()
+            draft = file.with_suffix(".draft")
+            draft.write_text(json.dumps([holder, time.time() + seconds]), encoding="utf-8")
+            draft.replace(file)
             return True
 
     def release(self, holder: str) -> None:
-        with self._reserving:
-            if self._reserved[0] == holder:
-                self._reserved = "", 0.0
+        with self._lock(".reserved.lock"):
+            if self._reserved()[0] == holder:
+                self._reserved_file().unlink()
+
+    def _reserved(self) -> tuple[str, float]:
+        """The holder of the last reservation and the time of its end."""
+        try:
+            by, until = json.loads(self._reserved_file().read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # ValueError: a power loss emptied the file
+            return "", 0.0
+        return by, until
+
+    def _reserved_file(self) -> Path:
+        return Path(f"{self._folder}.reserved.json")
 
     def search(self, terms: str, limit: int, where: Where | None) -> list[RetrieverHit]:
         query = narrowed(self._any_of(terms), where)

@@ -4,14 +4,15 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
 import httpx
 
 from callslip.config.settings import KeywordSettings
 from callslip.errors import (
+    CallslipError,
     CollectionNotFound,
     InvalidFilter,
     KeyRefused,
@@ -23,7 +24,14 @@ from callslip.http import deadline
 from callslip.problems import error_of
 from callslip.stores.batching import slices
 from callslip.stores.fulltext import wire
-from callslip.stores.fulltext.contract import LOCK_SECONDS, Entry, KeywordIndexes, Keywords, Missing
+from callslip.stores.fulltext.contract import (
+    LOCK_SECONDS,
+    Check,
+    Entry,
+    KeywordIndexes,
+    Keywords,
+    Missing,
+)
 from callslip.stores.properties.filters import Where
 from callslip.stores.properties.terms import PropertyTerm
 from callslip.stores.records import RetrieverHit, Scalar
@@ -218,32 +226,8 @@ class ServedIndex(Keywords):
     def compact(self) -> None:
         self._call("compact")
 
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        holder, ended = uuid.uuid4().hex, threading.Event()
-        until = time.monotonic() + LOCK_SECONDS
-        while not self._reserve(holder):
-            if time.monotonic() > until:
-                raise KeywordsDown("Another process compacts or deletes for too long.")
-            time.sleep(RESERVED_PAUSE)
-
-        def renew() -> None:
-            while not ended.wait(RESERVED_SECONDS / 3):
-                with suppress(KeywordsDown):
-                    self._reserve(holder)
-
-        renewer = threading.Thread(target=renew, name="reservation", daemon=True)
-        renewer.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            renewer.join()
-            with suppress(KeywordsDown):  # then it ends by itself
-                self._call("release", holder=holder)
-
-    def _reserve(self, holder: str) -> bool:
-        return bool(self._call("reserve", holder=holder, seconds=RESERVED_SECONDS))
+    def undisturbed(self) -> AbstractContextManager[Check]:
+        return _Reservation(self._call)
 
     def search(self, terms: str, limit: int, where: Where | None) -> list[RetrieverHit]:
         hits = self._call("search", terms=terms, limit=limit, where=wire.where_json(where))
@@ -280,3 +264,52 @@ class ServedIndex(Keywords):
 
 def _size(entry: Entry) -> int:
     return len(entry.terms) + len(entry.copy)
+
+
+class _Reservation:
+    """A reservation of an index, which a thread renews until the block ends."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call, self._holder = call, uuid.uuid4().hex
+        self._until, self._lost = 0.0, False
+        self._ended = threading.Event()
+        self._renewer = threading.Thread(target=self._renew, name="reservation", daemon=True)
+
+    def __enter__(self) -> Check:
+        latest = time.monotonic() + LOCK_SECONDS
+        while not self._reserve(again=False):
+            if time.monotonic() > latest:
+                raise KeywordsDown("Another process compacts or deletes for too long.")
+            time.sleep(RESERVED_PAUSE)
+        self._renewer.start()
+        return self._check
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ended.set()
+        self._renewer.join()
+        try:
+            if kind is None and (self._lost or time.monotonic() > self._until):
+                self._check()
+        finally:
+            with suppress(CallslipError):  # then it ends by itself
+                self._call("release", holder=self._holder)
+
+    def _check(self) -> None:
+        """Raise KeywordsDown unless the index is reserved for RESERVED_SECONDS from now on."""
+        if self._lost or not self._reserve(again=True):
+            self._lost = True
+            raise KeywordsDown("Another process may have compacted or deleted meanwhile.")
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RESERVED_SECONDS / 3):
+            with suppress(CallslipError):  # the next attempt may succeed, or `_check` fails
+                if not self._reserve(again=True):
+                    self._lost = True
+                    return
+
+    def _reserve(self, *, again: bool) -> bool:
+        until = time.monotonic() + RESERVED_SECONDS
+        reserved = self._call("reserve", holder=self._holder, seconds=RESERVED_SECONDS, again=again)
+        if reserved:
+            self._until = until
+        return bool(reserved)

@@ -109,7 +109,9 @@ CALLS: Mapping[str, Callable[[Reservable, Arguments], object]] = {
     "upsert": lambda index, a: index.upsert(_entries(a)),
     "delete": lambda index, a: index.delete(_ids(a)),
     "compact": lambda index, _: index.compact(),
-    "reserve": lambda index, a: index.reserve(_text(a["holder"]), float(a["seconds"])),
+    "reserve": lambda index, a: index.reserve(
+        _text(a["holder"]), float(a["seconds"]), again=bool(a.get("again"))
+    ),
     "release": lambda index, a: index.release(_text(a["holder"])),
     "search": lambda index, a: index.search(_text(a["terms"]), int(a["limit"]), _where(a)),
     "ids": lambda index, a: index.ids(_where(a)),

@@ -4,7 +4,7 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from http.client import HTTPConnection
@@ -31,9 +31,10 @@ from callslip.errors import (
 )
 from callslip.http.deadline import until
 from callslip.stores.chroma import filtered
+from callslip.stores.chroma.table import Row, Table
 from callslip.stores.contract import Store
 from callslip.stores.fulltext import wire
-from callslip.stores.fulltext.contract import Entry, Keywords
+from callslip.stores.fulltext.contract import Entry, Keywords, Reservable
 from callslip.stores.fulltext.index import KeywordFolder
 from callslip.stores.fulltext.service import KeywordService, check_key
 from callslip.stores.properties.filters import Condition, Where, parse
@@ -141,6 +142,75 @@ def test_one_at_a_time_deletes_or_compacts(
             pass
     with served.undisturbed():
         pass
+
+
+def test_a_reservation_outlives_the_service_and_ends_where_another_one_had_the_index(
+    tmp_path: Path,
+) -> None:
+    def started() -> Reservable:
+        return KeywordFolder(tmp_path).of("c", "c", missing)
+
+    assert started().reserve("A", 60)
+    assert not started().reserve("B", 60)
+    assert started().reserve("A", 0, again=True)  # it is over at once
+    assert started().reserve("A", 0, again=True)  # nobody else has had the index
+    assert started().reserve("B", 60)
+    assert not started().reserve("A", 60, again=True)
+    started().release("A")
+    assert not started().reserve("A", 60)
+    started().release("B")
+    assert not started().reserve("A", 60, again=True)
+    assert started().reserve("A", 60)
+    (reserved,) = tmp_path.glob("*.json")
+    reserved.write_text("")  # as a power loss leaves it
+    assert started().reserve("B", 1e9)
+    assert started().reserve("A", 60)  # the clock was set back
+
+
+def take(folder: Path, name: str) -> None:
+    """Let another process reserve an index whose reservation is over."""
+    (folder / f"{name}.reserved.json").unlink()
+    assert KeywordFolder(folder).of(name, name, missing).reserve("another", 60)
+
+
+def test_a_block_that_lost_its_reservation_fails_so_that_it_is_repeated(
+    both: tuple[Keywords, Keywords], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, here = both
+    name = here._folder.name  # type: ignore[attr-defined]
+    with suppress(KeywordsDown), served.undisturbed() as check:
+        check()
+        take(folder, name)
+        with pytest.raises(KeywordsDown, match="meanwhile"):
+            check()
+    KeywordFolder(folder).of(name, name, missing).release("another")
+    monkeypatch.setattr("callslip.stores.fulltext.service.RESERVED_SECONDS", 0.01)
+    with pytest.raises(KeywordsDown, match="meanwhile"), served.undisturbed():
+        take(folder, name)
+    KeywordFolder(folder).of(name, name, missing).release("another")
+    with pytest.raises(StoreDown, match="Chroma"), served.undisturbed():
+        raise StoreDown("Chroma does not answer.")
+
+
+def test_a_compaction_that_lost_its_reservation_brings_no_deleted_row_back(
+    beside: tuple[Store, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, name = beside
+    upsert = Table.upsert
+
+    def meanwhile(self: Table, rows: Sequence[Row]) -> None:
+        upsert(self, rows)
+        monkeypatch.setattr(Table, "upsert", upsert)
+        take(folder, name)
+        store._scopes.of(name).passages[""].delete(["b"])  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(Table, "upsert", meanwhile)
+    with pytest.raises(KeywordsDown, match="meanwhile"):
+        store.compact(name)
+    assert store.chunk_ids(name)["vector"] == {"a"}
+    KeywordFolder(folder).of(name, name, missing).release("another")
+    store.compact(name)
+    assert store.chunk_ids(name)["vector"] == {"a"}
 
 
 def test_a_large_batch_is_sent_in_pieces(
