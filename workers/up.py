@@ -113,7 +113,7 @@ def _greet(supervisor: Supervisor, settings: Settings, echo: Echo, after_ready: 
 def _alone_in(data_dir: Path) -> Iterator[None]:
     """Check the folder, then run as the only `callslip up` in it. Raises StartError."""
     _check_folder(data_dir)
-    with runfile.alone(data_dir):
+    with runfile.locked(data_dir):
         yield
 
 

@@ -111,7 +111,10 @@ def sent_form(request: Request) -> tuple[str, IO[bytes], dict[str, str]]:
     form = request.form.to_dict()
     for name in form.keys() - {"name"}:  # a file's own name may be of any bytes
         if REPLACED in form[name]:
-            raise InvalidRequest(f"the part named {name} is not valid UTF-8")
+            raise InvalidRequest(
+                f"the part named {name[:100]} has U+FFFD, the sign for bytes that are not UTF-8",
+                hint="Send the part in UTF-8, without this character.",
+            )
     return filename, content, form
 
 

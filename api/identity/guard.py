@@ -170,7 +170,8 @@ def _refuse(error: KeyRefused) -> Response:
     """
     if identity().with_ledger:  # else there is no page
         if is_for_browser():
-            here = request.full_path.rstrip("?")
+            query = request.query_string.decode("latin-1")  # which reads any bytes
+            here = f"{request.path}?{query}" if query else request.path
             target = url_for("login.login", next=here if here != "/" else None)
             return redirect(target)  # type: ignore[return-value]  # werkzeug's
         if request.endpoint == "login.logout":

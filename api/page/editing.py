@@ -19,7 +19,7 @@ from callslip.api.messages.documents import Change
 from callslip.api.page.visible import title_in_file, visible_document
 from callslip.api.v1.documents import change, edit_of
 from callslip.api.v1.versions import restore
-from callslip.errors import CallslipError, InvalidRequest
+from callslip.errors import CallslipError, InvalidRequest, PreconditionFailed
 from callslip.stores.properties.values import MOST_PROPERTIES
 from callslip.stores.records import VALIDITY
 from callslip.vocabulary import Value
@@ -46,6 +46,9 @@ def save_document(document: str) -> Response:
         first = error.errors()[0]
         wrong = InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {message_of(first)}")
         return _html(document_id, wrong)
+    except PreconditionFailed as error:
+        error.advice = "The form has the present values with your changes: check them, and save."
+        return _html(document_id, error)
     except CallslipError as error:
         return _html(document_id, error)
     return make_response(redirect(url_for(".show_document", document=document_id), 303))

@@ -12,8 +12,11 @@ from callslip.errors import CallslipError, InvalidRequest, KeyRefused
 
 blueprint = Blueprint("login", __name__)
 
-_LOCAL = re.compile(r"/(?!/)[^\x00-\x20\x7f\\]{0,2000}")
-"""A path of this server with its query. Browsers take `//host`, and `\\` for `/`, for a host."""
+_LOCAL = re.compile(r"/(?!/|log(?:in|out)\b)[!-\[\]-~]{0,2000}")
+"""A path of this server with its query in ASCII, but none that changes the session.
+
+Browsers take what follows `//` for a host, and `\\` for `/`.
+"""
 
 
 @blueprint.route("/login", methods=["GET", "POST"])

@@ -18,9 +18,6 @@ from callslip.tasks.composition import Context
 
 SHORTEST_KEY = 12
 
-LOCK = "backup.lock"
-"""The file in the data folder that a backup locks; it stays."""
-
 key_file_option = click.option(
     "--key-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -93,17 +90,12 @@ def counter(json_out: bool) -> Iterator[Progress]:
             click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
 
 
-def backed_up(settings: Settings) -> bool:
-    """Whether there may be backups: one was begun or restored here, or others use the ledger."""
-    return settings.ledger.url is not None or (settings.data_dir / LOCK).exists()
-
-
 @contextmanager
-def alone(settings: Settings) -> Iterator[None]:
+def backup_lock(settings: Settings) -> Iterator[None]:
     """One backup, or purge of backups, at a time. Raises Conflict if another one runs."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with FileLock(settings.data_dir / LOCK, timeout=0):
+        with FileLock(settings.data_dir / "backup.lock", timeout=0):
             yield
     except Timeout:
         raise Conflict("another backup of this installation is running", hint="") from None

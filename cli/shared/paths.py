@@ -73,7 +73,7 @@ def _counts(skips: Counter[str]) -> str:
 
 def _no_file(path: Path) -> str:
     """What a path is that is no file and no folder: a pipe, a socket or a device is special."""
-    return "special file" if path.exists() else "broken link"
+    return "special file" if os.path.exists(path) else "broken link"  # noqa: PTH110
 
 
 def _in_folder(folder: Path, skips: Counter[str]) -> Iterator[tuple[str, Source]]:
@@ -103,10 +103,11 @@ def _visible(
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _visible(entry.path, skips, f"{prefix}{entry.name}/")
-            elif entry.is_file():
+            elif os.path.isfile(entry.path):  # noqa: PTH113 - False for a link that cannot be read
                 yield f"{prefix}{entry.name}", entry
             else:
-                skips["linked folder" if entry.is_dir() else _no_file(Path(entry.path))] += 1
+                linked = os.path.isdir(entry.path)  # noqa: PTH112
+                skips["linked folder" if linked else _no_file(Path(entry.path))] += 1
 
 
 def _fixed_part(pattern: Path) -> Path:

@@ -28,7 +28,10 @@ class Patience:
         """Warn once after WARNING_SECONDS. Raises ServerDown after LONGEST_SECONDS."""
         waited = time.monotonic() - self._since
         if waited > LONGEST_SECONDS:
-            raise ServerDown(f"no {self._worker} worker has taken it up", hint=self._hint)
+            raise ServerDown(
+                f"no {self._worker} worker has begun within {LONGEST_SECONDS:.0f} s",
+                hint=self._hint,
+            )
         if waited > WARNING_SECONDS and not self._warned:
             self._warned = True
             text = f"No {self._worker} worker has taken it up yet; is Callslip running?"

@@ -151,6 +151,7 @@ def ingest(
                     time.sleep(error.retry_after)
                     progress.look()
             if submitted is not None:
+                progress.sent += 1
                 sent[submitted.document_id, submitted.version] = source.name
             progress.unsent -= 1
             progress.look()
@@ -198,7 +199,7 @@ class _Progress:
 
     def __init__(self, client: Client, report: Report, files: int, show: bool) -> None:
         self._client, self._report = client, report
-        self.unsent = 0
+        self.unsent = self.sent = 0
         self._bar: Any = click.progressbar(
             length=files,
             label="Ingesting",
@@ -224,9 +225,10 @@ class _Progress:
         if isinstance(error, KeyboardInterrupt | CallslipError):
             if self.unsent:
                 unsent = many(self.unsent, "file")
-                click.echo(f"{unsent} not sent: the same command sends the rest.", err=True)
-            hint = f"What was sent goes on: callslip status --batch {self._report.batch_id}"
-            click.echo(hint, err=True)
+                click.echo(f"{unsent} not sent: the same command sends them.", err=True)
+            if self.sent:
+                hint = f"What was sent goes on: callslip status --batch {self._report.batch_id}"
+                click.echo(hint, err=True)
 
     def look(self) -> bool:
         """Update the bar if a poll is due; return False when no document is unfinished."""

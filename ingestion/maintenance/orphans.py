@@ -42,7 +42,7 @@ def put_right(finding: Finding, ledger: Ledger, store: Store) -> bool:
     Returns False if objects were left, because they are in use now or the collection is changing.
     """
     try:
-        with alone(ledger, finding.collection) as hold:
+        with upserts_paused(ledger, finding.collection) as hold:
             store.forget(finding.collection)
             return _removed(finding, ledger, store, hold)
     except (CollectionNotFound, Conflict, LeaseLost):
@@ -88,7 +88,7 @@ def _remove_orphans(finding: Finding, ledger: Ledger, store: Store, hold: MoveLe
 
 
 @contextmanager
-def alone(ledger: Ledger, name: str) -> Iterator[MoveLeaseKeeper]:
+def upserts_paused(ledger: Ledger, name: str) -> Iterator[MoveLeaseKeeper]:
     """Hold the lease of a move of the collection to its own store, while no upsert runs.
 
     Raises Conflict if a move or an import of the collection runs or was interrupted, or if upserts

@@ -21,7 +21,7 @@ from callslip.errors import (
     StoreDown,
     TenantNotFound,
 )
-from callslip.ingestion.maintenance.orphans import alone
+from callslip.ingestion.maintenance.orphans import upserts_paused
 from callslip.ingestion.maintenance.removal import drop_tenant, remove_documents
 from callslip.readers import owner_of
 from callslip.stores.backend import Backend
@@ -280,5 +280,5 @@ def _compact(backend: Backend, collection: str, tenant: str) -> None:
         if record.attached:
             return
         store = backend.store_of(record.store)
-        with alone(ledger, collection), suppress(TenantNotFound, CollectionNotFound):
+        with upserts_paused(ledger, collection), suppress(TenantNotFound, CollectionNotFound):
             store.compact(collection, tenant=tenant)

@@ -54,9 +54,6 @@ MAX_QUERY_TERMS = 1024
 
 _HEAP_BYTES = 15_000_000
 
-_LONGEST_RESERVED = 3600.0
-"""Seconds. A reservation that would last longer is of a time before the clock was set back."""
-
 _FULL = ("No space left", "disk is full")
 """In the messages of Tantivy and of SQLite."""
 
@@ -161,13 +158,13 @@ class KeywordIndex(Reservable):
         A service that has just started knows who may still compact, and grants what is free.
         """
         with self._lock(".reserved.lock"):
-            by, until = self._reserved()
-            left = until - time.time()
-            if by != holder and (again or 0 < left < _LONGEST_RESERVED):
+            by, until, longest = self._reserved()
+            left = until - time.time()  # more than `longest` after the clock was set back
+            if by != holder and (again or 0 < left <= longest):
                 return False
             file = self._reserved_file()
             draft = file.with_suffix(".draft")
-            draft.write_text(json.dumps([holder, time.time() + seconds]), encoding="utf-8")
+            draft.write_text(json.dumps([holder, time.time() + seconds, seconds]), encoding="utf-8")
             draft.replace(file)
             return True
 
@@ -176,13 +173,13 @@ class KeywordIndex(Reservable):
             if self._reserved()[0] == holder:
                 self._reserved_file().unlink()
 
-    def _reserved(self) -> tuple[str, float]:
-        """The holder of the last reservation and the time of its end."""
+    def _reserved(self) -> tuple[str, float, float]:
+        """The holder of the last reservation, the time of its end and its seconds."""
         try:
-            by, until = json.loads(self._reserved_file().read_text(encoding="utf-8"))
+            by, until, seconds = json.loads(self._reserved_file().read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):  # ValueError: a power loss emptied the file
-            return "", 0.0
-        return by, until
+            return "", 0.0, 0.0
+        return by, until, seconds
 
     def _reserved_file(self) -> Path:
         return Path(f"{self._folder}.reserved.json")

@@ -347,6 +347,8 @@ class _Readers:
                 reader = self._idle.pop()
             except IndexError:
                 reader = _Reader(path)
+                if _inode(path) != self.here[1]:
+                    raise sqlite3.OperationalError(f"{path.name} was replaced") from None
             reader.connection.execute("BEGIN")
             try:
                 yield reader.connection, reader.has_rows

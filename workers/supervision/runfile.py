@@ -6,14 +6,16 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import psutil
 from pydantic import SecretStr
 
 from callslip.errors import StartError
+
+T = TypeVar("T")
 
 NAME = "run.json"
 
@@ -141,9 +143,9 @@ def read(data_dir: Path) -> RunFile | None:
     file = data_dir / NAME
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        values["supervisor"] = Process(**values["supervisor"])
-        values["parts"] = {name: Process(**part) for name, part in values["parts"].items()}
-        return RunFile(**values)
+        values["supervisor"] = _known(Process, values["supervisor"])
+        values["parts"] = {name: _known(Process, part) for name, part in values["parts"].items()}
+        return _known(RunFile, values)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -151,6 +153,11 @@ def read(data_dir: Path) -> RunFile | None:
             f"{file}, which says what runs there, is empty or damaged.",
             hint="Start `callslip up` again: it ends what is left of Callslip on this folder.",
         ) from error
+
+
+def _known(kind: type[T], values: dict[str, Any]) -> T:
+    """Make an object without the values that only a later version has."""
+    return kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})  # type: ignore[arg-type]  # of a dataclass
 
 
 def recorder(run: RunFile, data_dir: Path, leave_out: str) -> Callable[[Mapping[str, int]], None]:
@@ -182,7 +189,7 @@ def remove(data_dir: Path) -> None:
 
 
 @contextmanager
-def alone(data_dir: Path) -> Iterator[None]:
+def locked(data_dir: Path) -> Iterator[None]:
     """Lock the folder. Raises StartError, which names the process that already has the lock."""
     from filelock import FileLock, Timeout  # takes 80 ms, which commands that only read save
 

@@ -255,7 +255,8 @@ if (byId("drop")) {
     if (!hasFiles(event)) return;
     event.preventDefault();
     drop.classList.remove("over");
-    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry());
+    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+    const entries = items.map((item) => item.webkitGetAsEntry());
     const dropped = [...event.dataTransfer.files];
     add(dropped.filter((file, n) => !entries[n]?.isDirectory));
     for (const folder of entries.filter((entry) => entry?.isDirectory)) refuseFolder(folder.name);

@@ -205,8 +205,8 @@ def _rebuilt(
     """
     patience = Patience(
         "maintenance",
-        "The next one does; `callslip facets list` shows it. Start Callslip with `callslip up` if"
-        " it does not run.",
+        "All may be busy, then it follows: `callslip facets list` shows it. Start Callslip with"
+        " `callslip up` if it does not run.",
     )
     show_line = not quiet and sys.stderr.isatty()
     while True:

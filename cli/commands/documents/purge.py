@@ -10,8 +10,7 @@ import redis
 
 from callslip.cli.shared.installation import (
     Turns,
-    alone,
-    backed_up,
+    backup_lock,
     counter,
     key_file_option,
     open_context,
@@ -108,7 +107,7 @@ def purge_command(
                 receipt = purge_tenant(context.backend, turns, str(collection), str(tenant))
             _compact_servers(settings)
             if destination is not None:
-                with alone(settings):
+                with backup_lock(settings):
                     receipt["backups"] = purge_backups(destination, receipt, progress)
     if json_out:
         emit(receipt)
@@ -123,7 +122,7 @@ def purge_command(
     click.echo(f"  {many(len(receipt['document_ids']), 'document')}")
     for note in receipt["notes"]:
         click.secho(f"  {note}", fg="yellow")
-    if destination is None and backed_up(settings):
+    if destination is None:
         click.echo(
             "Backups may still have it; every restore of one that gets this receipt purges it."
         )

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from callslip.cli.shared.installation import (
     Turns,
-    alone,
+    backup_lock,
     counter,
     key_file_option,
     open_context,
@@ -74,7 +74,7 @@ def backup_command(
         _tell_list(opened, json_out)
         return
     open_ledger(settings).close()  # raises an error instead of making an empty one
-    with alone(settings), open_context(settings) as context, counter(json_out) as progress:
+    with backup_lock(settings), open_context(settings) as context, counter(json_out) as progress:
         opened = open_destination(settings, destination, key_file, make=True)
         made = make_backup(
             context.backend,
@@ -136,7 +136,7 @@ def _restore(
     data_dir = settings.data_dir.absolute()
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     to = store or settings.store
-    with runfile.alone(data_dir), alone(settings), _chroma(settings, to) as running:
+    with runfile.locked(data_dir), _chroma(settings, to) as running:
         only: frozenset[str] = frozenset() if store else frozenset(kinds(running))
         with open_context(running) as context:
             report = _restored(context, opened, name, to, only, progress)

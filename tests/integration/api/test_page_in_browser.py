@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from api_calls import Api
@@ -346,6 +346,9 @@ def test_further_hits_are_added_below_and_the_answer_stays(page: Page, library: 
     expect(page.locator("#hit-4 a.in-context")).to_be_focused()
     expect(page.get_by_role("link", name="More passages")).to_have_count(0)
     expect(page.locator("#answer-heading")).to_have_text(LAST)
+    ask(page, "and for twins?", box="Ask further")
+    more = page.get_by_role("link", name="More passages").get_attribute("href") or ""
+    assert parse_qs(urlsplit(more).query)["q"] != ["and for twins?"], "of the whole question"
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ import inspect
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -235,6 +236,23 @@ def test_a_folder_has_its_files_in_order_and_no_linked_folders(
         "b.md",
         "other.md",
     ]
+    assert capsys.readouterr().err == "Skipped: 1 broken link\n"
+
+
+def test_a_link_that_may_not_be_followed_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ok.md").write_text("ok")
+    (tmp_path / "closed.md").symlink_to(tmp_path / "closed" / "a.md")
+    follow = os.stat
+
+    def refuse(path: Any, *arguments: Any, **more: Any) -> os.stat_result:
+        if str(path).endswith("closed.md"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return follow(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert [source.name for source in find_files([str(tmp_path)])] == ["ok.md"]
     assert capsys.readouterr().err == "Skipped: 1 broken link\n"
 
 

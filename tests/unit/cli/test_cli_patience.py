@@ -60,7 +60,7 @@ def test_a_source_that_no_worker_takes_up_is_an_error(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger: Any = Ledger(source())
-    with pytest.raises(ServerDown, match="no ingest worker has taken it up") as raised:
+    with pytest.raises(ServerDown, match="no ingest worker has begun within") as raised:
         sources._ended(ledger, source(), quiet=True)
     assert clock[0] > patience.LONGEST_SECONDS
     assert "callslip source list" in raised.value.advice
@@ -83,5 +83,5 @@ def test_facets_that_no_worker_takes_up_are_an_error() -> None:
 
     client: Any = Client()
     asked = FacetsAsked(run="r", facets=["kind"])
-    with pytest.raises(ServerDown, match="no maintenance worker has taken it up"):
+    with pytest.raises(ServerDown, match="no maintenance worker has begun within"):
         facets._rebuilt(client, "main", None, asked, quiet=True)

@@ -220,21 +220,21 @@ def test_a_damaged_run_file_is_said_in_a_sentence(tmp_path: Path, content: bytes
         runfile.read(tmp_path)
     assert "ends what is left" in raised.value.advice
     with (
-        runfile.alone(tmp_path),
+        runfile.locked(tmp_path),
         pytest.raises(StartError, match=r"runs in .* already\."),
-        runfile.alone(tmp_path),
+        runfile.locked(tmp_path),
     ):
         pass
 
 
 def test_a_second_start_says_who_runs_there(tmp_path: Path) -> None:
     me = Process.of(os.getpid())
-    with runfile.alone(tmp_path):
+    with runfile.locked(tmp_path):
         RunFile(me, "http://server:8765", "", "").write(tmp_path)
         with (
             pytest.raises(StartError, match=rf"process {me.pid} at http://server:8765"),
-            runfile.alone(tmp_path),
+            runfile.locked(tmp_path),
         ):
             pass
-    with runfile.alone(tmp_path):
+    with runfile.locked(tmp_path):
         pass

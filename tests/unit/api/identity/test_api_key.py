@@ -101,6 +101,28 @@ def test_a_browser_is_led_to_the_login(locked: FlaskClient) -> None:
     assert "CALLSLIP_DATA_DIR" in page
 
 
+@pytest.mark.parametrize(
+    ("sent", "led"),
+    [
+        ("/?q=what?", "/login?next=/?q%3Dwhat?"),
+        ("/?q=%FF", "/login?next=/?q%3D%25FF"),
+        ("/?", "/login"),
+    ],
+)
+def test_the_login_gets_the_address_that_leads_back(
+    locked: FlaskClient, sent: str, led: str
+) -> None:
+    assert locked.get(sent, headers={"Accept": "text/html"}).location == led
+
+
+def test_an_address_of_any_bytes_leads_to_the_login(locked: FlaskClient) -> None:
+    answer = locked.get(
+        "/", headers={"Accept": "text/html"}, environ_overrides={"QUERY_STRING": "q=\xff\xfe"}
+    )
+    assert answer.status_code == 302
+    assert answer.location.startswith("/login?next=")
+
+
 @pytest.mark.parametrize("path", ["/logout", "/page/corrections", "/v1/batches"])
 def test_a_form_that_is_sent_after_the_session_stays_in_the_browser(
     locked: FlaskClient, path: str

@@ -309,6 +309,10 @@ def test_a_link_and_a_key_log_the_page_in(app: Flask) -> None:
         ("/\t/elsewhere.example/", "/"),
         ("/a\r\nSet-Cookie: a=b", "/"),
         ("elsewhere", "/"),
+        ("/login?code=another", "/"),
+        ("/login/begin", "/"),
+        ("/logout", "/"),
+        ("/?q=휴가", "/"),
         ("javascript:alert(1)", "/"),
     ):
         assert submit(typed, "/login", key=text, next=sent).location == target

@@ -95,6 +95,7 @@ def test_of_two_people_the_second_sees_what_the_first_did_and_loses_nothing(
     save(it, document_id, one | {"title": "First", "properties": one["properties"] + "\nnew=1"})
     typed = two | {"language": "en", "properties": two["properties"].replace("food", "travel")}
     refused = save(it, document_id, typed, 412)
+    assert "The form has the present values with your changes" in refused.text
     again = shown(refused)
     assert (again["title"], again["language"]) == ("First", "en")
     assert "topic=travel" in again["properties"]

@@ -343,9 +343,9 @@ DOCUMENTS = "/v1/collections/papers/documents"
         ({"title": "\x00"}, "the title is empty"),
         (
             {"title": "caf\ufffd"},
-            "the part named title is not valid UTF-8",
+            "the part named title has U+FFFD",
         ),
-        ({"readers": '["group:\ufffd"]'}, "the part named readers is not valid UTF-8"),
+        ({"readers": '["group:\ufffd"]'}, "the part named readers has U+FFFD"),
         ({"title": "x" * 5000}, "the title has 5000 characters"),
         ({"tenant": "\x00"}, "the tenant's name is empty"),
         ({"tenant": "x" * 5000}, "the tenant's name has 5000 characters, at most 64"),
