@@ -77,7 +77,8 @@ def test_a_killed_service_has_all_that_it_acknowledged_when_it_is_back(tmp_path:
             assert waits_until(lambda: len(acknowledged) > 5)
             process.kill()
             process.wait()
-        assert "does not answer" in keyword_fault(settings.keyword)
+        # The worker of the killed server ends once it has noticed.
+        assert waits_until(lambda: "does not answer" in keyword_fault(settings.keyword))
         with pytest.raises(CallslipError):
             doctor._keyword_service(settings)
         before = len(acknowledged)
