@@ -1,6 +1,7 @@
 """`callslip up`: one process that runs all processes on one machine, until Ctrl-C."""
 
 import os
+import resource
 import socket
 import tempfile
 import threading
@@ -22,6 +23,9 @@ from callslip.workers.supervision.runfile import Process, RunFile
 from callslip.workers.supervision.supervisor import Supervisor, stop_on_signals
 
 Echo = Callable[[str], None]
+
+OPEN_FILES = 65_536
+"""The most open files that `callslip up` allows each part."""
 
 AfterReady = Callable[[str, bool], None]
 """Called with the server's URL, and True if no call for this folder has completed before."""
@@ -64,6 +68,7 @@ def _run(
     after_ready: AfterReady,
 ) -> None:
     begun = time.monotonic()
+    allow_open_files()
     echo(f"Starting Callslip in {settings.data_dir}")
     if not settings.models_dir.exists():
         echo("The first start prepares the embedding model, which takes a little longer.")
@@ -86,6 +91,18 @@ def _run(
     if greeting.ident:
         greeting.join(timeout=1.0)  # the process must not end while the thread writes
     echo("Stopped")
+
+
+def allow_open_files() -> None:
+    """Raise the soft limit of open files, up to the hard one, for this process and its parts.
+
+    Chroma has 13 files open for each small collection: with the usual limit of 1024 it hangs while
+    an audit reads a hundred of them.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _prepare_ledger(settings: Settings, echo: Echo) -> None:

@@ -42,7 +42,7 @@ def correct_chunk() -> Response:
     target = url_for(
         "chunk_pages.chunk_list",
         document=document_id,
-        after=request.form.get("after") or None,
+        after=_after(),
         same=None if accepted.fresh else chunk_id,
         _anchor=f"chunk-{chunk_id}",
     )
@@ -63,11 +63,10 @@ def _page(
     """
     if error is not None and not caller().may("read"):
         raise error
-    after = request.values.get("after") or None
-    try:
-        query = ChunksQuery(limit=SHOWN, after=after, parents=False)
-    except ValueError:
-        raise InvalidRequest("after is no next_after of a page of chunks") from None
+    after = _after()
+    if error is None and after is None and request.values.get("after"):
+        raise InvalidRequest("after is no next_after of a page of chunks")
+    query = ChunksQuery(limit=SHOWN, after=after, parents=False)
     record, page = current().ledger.documents.get(document_id), listed(document_id, query)
     may_correct = caller().may("write") and record.newest.version == page.version
     left_out = [each for each in record.newest.corrections if each.left_out is not None]
@@ -87,3 +86,12 @@ def _page(
         may_correct=may_correct,
     )
     return make_response(rendered, error.status if error else 200)
+
+
+def _after() -> str | None:
+    """The position from which the list begins; None if there is none or it is not valid."""
+    after = request.values.get("after") or None
+    try:
+        return ChunksQuery(limit=SHOWN, after=after, parents=False).after
+    except ValueError:
+        return None

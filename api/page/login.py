@@ -12,10 +12,10 @@ from callslip.errors import CallslipError, InvalidRequest, KeyRefused
 
 blueprint = Blueprint("login", __name__)
 
-_LOCAL = re.compile(r"/(?!/|log(?:in|out)\b)[!-\[\]-~]{0,2000}")
+_LOCAL = re.compile(r"(?![^?]*/(?:\.|%2e))/(?!/|log(?:in|out)\b)[!-\[\]-~]{0,2000}", re.IGNORECASE)
 """A path of this server with its query in ASCII, but none that changes the session.
 
-Browsers take what follows `//` for a host, and `\\` for `/`.
+Browsers take what follows `//` for a host, `\\` for `/`, and shorten a path with `/./` or `/../`.
 """
 
 

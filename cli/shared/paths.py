@@ -35,13 +35,13 @@ def find_files(paths: Iterable[str]) -> list[Source]:
     skipped: Counter[str] = Counter()
     for text in paths:
         path, skips = Path(text).expanduser(), Counter[str]()
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - False for a name that is too long
             sources = list(_in_folder(path, skips))
-        elif path.is_file():
+        elif os.path.isfile(path):  # noqa: PTH113
             sources = [(str(path.resolve()), Source(path, path.name))]
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            files, fixed = [p for p in matches if p.is_file()], _fixed_part(path)
+            files, fixed = [p for p in matches if os.path.isfile(p)], _fixed_part(path)  # noqa: PTH113
             skips.update(_no_file(p) for p in matches if not (p.is_file() or p.is_dir()))
             named = [Source(p, p.relative_to(fixed).as_posix()) for p in files]
             sources = [(str(source.path.resolve()), source) for source in named]
@@ -60,7 +60,7 @@ def find_files(paths: Iterable[str]) -> list[Source]:
 
 
 def _why_none(path: Path, skips: Counter[str]) -> str:
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         return f"has only {_counts(skips)}" if skips else "is empty or has only hidden files"
     if os.path.lexists(path):
         return f"is a {_no_file(path)}"

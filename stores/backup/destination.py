@@ -248,8 +248,9 @@ def _path(name: str) -> str:
 
 def _check_folder(root: Path) -> None:
     for path in (root, *root.parents):
-        if path.is_file():
-            raise BackupError(f"{path} is a file; name a folder", hint="")
+        if path.exists() and not path.is_dir():
+            what = "a file" if path.is_file() else "no folder"
+            raise BackupError(f"{path} is {what}; name a folder", hint="")
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from callslip.cli.shared.options import not_empty
 from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.config.settings import Settings
 from callslip.errors import InvalidRequest
+from callslip.messages.values import is_unicode
 from callslip.stores.backend import Backend
 from callslip.stores.chroma.server_files import compact_server
 from callslip.tasks.shared.broker import connect
@@ -82,6 +83,9 @@ def purge_command(
         raise InvalidRequest(
             "Name one of --document, --tenant with --collection, and --user.", hint=""
         )
+    for text in filter(None, (document, tenant, collection, user)):
+        if not is_unicode(text):
+            raise InvalidRequest(f"{text!r} is not valid Unicode")
     from callslip.ingestion.maintenance.purge import (
         purge_document,
         purge_tenant,

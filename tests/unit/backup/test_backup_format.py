@@ -99,6 +99,11 @@ def test_a_folder_that_cannot_be_made_is_an_error() -> None:
         Destination("/proc/x", make=True)
 
 
+def test_a_device_is_no_destination() -> None:
+    with pytest.raises(BackupError, match="/dev/null is no folder; name a folder"):
+        Destination("/dev/null", make=True)
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [

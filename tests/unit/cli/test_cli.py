@@ -15,11 +15,12 @@ from callslip.cli.commands.collections import transfer
 from callslip.cli.commands.installation import backup
 from callslip.cli.commands.search import search
 from callslip.cli.main import COMMANDS, main
-from callslip.cli.shared import upload
+from callslip.cli.shared import installation, upload
 from callslip.cli.shared.conditions import condition, conditions
 from callslip.cli.shared.paths import find_files
 from callslip.client import Client
-from callslip.errors import PermanentError, ThreadNotFound
+from callslip.config.settings import Settings
+from callslip.errors import PermanentError, SettingsError, ThreadNotFound
 from callslip.stores.backup.restoring import Restored
 from callslip.stores.transfer.reports import Report
 
@@ -239,6 +240,11 @@ def test_a_folder_has_its_files_in_order_and_no_linked_folders(
     assert capsys.readouterr().err == "Skipped: 1 broken link\n"
 
 
+def test_a_name_that_is_too_long_names_no_file() -> None:
+    with pytest.raises(PermanentError, match="names no file"):
+        find_files(["a" * 5000])
+
+
 def test_a_link_that_may_not_be_followed_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,3 +349,11 @@ def test_an_empty_path_is_no_folder_and_no_default(arguments: list[str], named: 
     shown = CliRunner().invoke(main, arguments)
     assert shown.exit_code == 2
     assert f"Invalid value for '{named}': the text is empty; is a variable not set?" in shown.output
+
+
+def test_the_data_folder_is_no_destination_of_backups(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    (tmp_path / "here").symlink_to(tmp_path)
+    for url in (str(tmp_path), str(tmp_path / "here"), f"{tmp_path}/../{tmp_path.name}"):
+        with pytest.raises(SettingsError, match="is the data folder of Callslip itself"):
+            installation.open_destination(settings, url, None, make=True)

@@ -77,6 +77,12 @@ def test_a_target_that_is_wrong_is_refused_without_a_question(
     assert "[y/N]" not in output
 
 
+@pytest.mark.parametrize("option", ["--document", "--user"])
+def test_a_name_that_is_not_unicode_is_refused(option: str) -> None:
+    output = run(option, "\udcff", "--yes", code=1).output
+    assert "'\\udcff' is not valid Unicode" in output
+
+
 def test_a_user_without_records_is_unknown(here: Installation) -> None:
     item = here.publish("leave.md", "alpha")
     chunks = sorted(here.ledger.purge.chunk_ids([item.document_id]))

@@ -1,6 +1,7 @@
 """The supervisor over real little processes."""
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 from processes import is_gone, waits_until
 
 from callslip.errors import StartError
+from callslip.workers import up
 from callslip.workers.supervision import child as child_module
 from callslip.workers.supervision import supervisor as supervisor_module
 from callslip.workers.supervision.child import Part
@@ -407,3 +409,24 @@ def test_a_long_log_is_set_aside_at_start(
         assert supervisor.start()
         assert waits_until(lambda: (tmp_path / "chatty.log").read_text() == "today\n")
     assert (tmp_path / "chatty.log.1").read_text() == "a long log of yesterday"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((1024, 4096), (4096, 4096)),
+        ((1024, resource.RLIM_INFINITY), (up.OPEN_FILES, resource.RLIM_INFINITY)),
+        ((1024, 2**20), (up.OPEN_FILES, 2**20)),
+        ((1024, 1024), None),
+        ((2**20, 2**20), None),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), None),
+    ],
+)
+def test_parts_may_open_as_many_files_as_the_system_allows(
+    monkeypatch: pytest.MonkeyPatch, before: tuple[int, int], after: tuple[int, int] | None
+) -> None:
+    limits: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: before)
+    monkeypatch.setattr(resource, "setrlimit", lambda *each: limits.append(each))
+    up.allow_open_files()
+    assert limits == ([] if after is None else [(resource.RLIMIT_NOFILE, after)])

@@ -312,6 +312,10 @@ def test_a_link_and_a_key_log_the_page_in(app: Flask) -> None:
         ("/login?code=another", "/"),
         ("/login/begin", "/"),
         ("/logout", "/"),
+        ("/./login?code=another", "/"),
+        ("/page/../logout", "/"),
+        ("/%2E/login", "/"),
+        ("/page/chunks?document=a/../b", "/page/chunks?document=a/../b"),
         ("/?q=휴가", "/"),
         ("javascript:alert(1)", "/"),
     ):

@@ -339,6 +339,26 @@ def test_the_page_says_that_a_text_is_the_same_and_stays_where_it_is(it: Install
     assert shown.count("The text is the same as before: nothing was changed.") == 1
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_position_that_is_none_loses_no_correction_and_no_text(
+    it: Installation, changed: bool
+) -> None:
+    document_id = it.put("a.txt", paragraphs("one", "two"))
+    one, _ = listed(it, document_id)["chunks"]
+    fields = {"document": document_id, "chunk": one["chunk_id"], "version": "1", "after": "x"}
+    text = one["text"] + (" more" if changed else "")
+    sent = it.anyone.call("POST", "/page/corrections", data=fields | {"text": text})
+    assert sent.status_code == 303
+    assert it.anyone.call("GET", sent.headers["Location"]).status_code == 200
+    late = it.anyone.call(
+        "POST", "/page/corrections", data=fields | {"text": "my text", "version": "7"}
+    )
+    assert late.status_code == 409
+    assert "my text</textarea>" in late.text
+    url = f"/page/chunks?document={document_id}&after=x"
+    assert it.anyone.call("GET", url).status_code == 400
+
+
 def test_while_a_version_waits_the_page_offers_no_correction_and_keeps_the_text(
     it: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
