@@ -17,7 +17,6 @@ from callslip.stores.backup.making import Progress
 from callslip.tasks.composition import Context
 
 SHORTEST_KEY = 12
-OWN_FOLDER = "Name another folder, on another disk if there is one."
 
 key_file_option = click.option(
     "--key-file",
@@ -36,7 +35,10 @@ def open_destination(
             "No destination is named.", hint="Name a folder or a URL, or set backup.to."
         )
     if "://" not in url and Path(url).resolve() == settings.data_dir.resolve():
-        raise SettingsError(f"{url} is the data folder of Callslip itself.", hint=OWN_FOLDER)
+        raise SettingsError(
+            f"{url} is the data folder of Callslip itself.",
+            hint="Name another folder, on another disk if there is one.",
+        )
     key = None if settings.backup.key is None else settings.backup.key.get_secret_value()
     if key_file is not None:
         try:

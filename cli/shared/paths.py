@@ -35,14 +35,14 @@ def find_files(paths: Iterable[str]) -> list[Source]:
     skipped: Counter[str] = Counter()
     for text in paths:
         path, skips = Path(text).expanduser(), Counter[str]()
-        if os.path.isdir(path):  # noqa: PTH112 - False for a name that is too long
+        if _is_folder(path):
             sources = list(_in_folder(path, skips))
-        elif os.path.isfile(path):  # noqa: PTH113
+        elif _is_file(path):
             sources = [(str(path.resolve()), Source(path, path.name))]
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            files, fixed = [p for p in matches if os.path.isfile(p)], _fixed_part(path)  # noqa: PTH113
-            skips.update(_no_file(p) for p in matches if not (p.is_file() or p.is_dir()))
+            files, fixed = [p for p in matches if _is_file(p)], _fixed_part(path)
+            skips.update(_no_file(p) for p in matches if not (_is_file(p) or _is_folder(p)))
             named = [Source(p, p.relative_to(fixed).as_posix()) for p in files]
             sources = [(str(source.path.resolve()), source) for source in named]
         if not sources:
@@ -60,7 +60,7 @@ def find_files(paths: Iterable[str]) -> list[Source]:
 
 
 def _why_none(path: Path, skips: Counter[str]) -> str:
-    if os.path.isdir(path):  # noqa: PTH112
+    if _is_folder(path):
         return f"has only {_counts(skips)}" if skips else "is empty or has only hidden files"
     if os.path.lexists(path):
         return f"is a {_no_file(path)}"
@@ -71,7 +71,17 @@ def _counts(skips: Counter[str]) -> str:
     return ", ".join(many(count, what) for what, count in sorted(skips.items()))
 
 
-def _no_file(path: Path) -> str:
+def _is_file(path: str | Path) -> bool:
+    """Whether a path is a file; False if its name is too long or it may not be followed."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises an error for these
+
+
+def _is_folder(path: str | Path) -> bool:
+    """Whether a path is a folder, as `_is_file`."""
+    return os.path.isdir(path)  # noqa: PTH112 - as above
+
+
+def _no_file(path: str | Path) -> str:
     """What a path is that is no file and no folder: a pipe, a socket or a device is special."""
     return "special file" if os.path.exists(path) else "broken link"  # noqa: PTH110
 
@@ -103,11 +113,11 @@ def _visible(
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _visible(entry.path, skips, f"{prefix}{entry.name}/")
-            elif os.path.isfile(entry.path):  # noqa: PTH113 - False for a link that cannot be read
+            elif _is_file(entry.path):
                 yield f"{prefix}{entry.name}", entry
             else:
-                linked = os.path.isdir(entry.path)  # noqa: PTH112
-                skips["linked folder" if linked else _no_file(Path(entry.path))] += 1
+                is_linked = _is_folder(entry.path)
+                skips["linked folder" if is_linked else _no_file(entry.path)] += 1
 
 
 def _fixed_part(pattern: Path) -> Path:

@@ -38,7 +38,7 @@ class Process:
     """A process. Its start distinguishes the process from a later one with its id.
 
     The start is the kernel's `ticks` since the boot with the id `boot`, which do not change when
-    the clock is set. `boot` is empty on systems that do not tell both, and in a file of an earlier
+    the clock is set. `boot` is empty on systems without both, and in a file of an earlier
     version; then `started` (Unix time) distinguishes.
     """
 
@@ -83,7 +83,7 @@ class Process:
 
 
 def boot_id() -> str:
-    """The id of the system's boot, in a container that of its host; empty if it is not told."""
+    """The id of the system's boot, in a container that of its host; empty if there is none."""
     with suppress(OSError):
         return BOOT_ID.read_text(encoding="ascii").strip()
     return ""

@@ -144,11 +144,15 @@ let queue = Promise.resolve();
 function add(files) {
   const batch = files.length > 1 ? { batch_id: undefined, expected: files.length } : null;
   for (const file of files) {
-    const slip = element("li", "", "slip");
-    slip.append(element("span", file.name, "name"), element("span", "waiting", "state"));
-    byId("uploads").append(slip);
-    enqueue(file, slip, batch, false);
+    enqueue(file, newSlip(file.name), batch, false);
   }
+}
+
+function newSlip(name) {
+  const slip = element("li", "", "slip");
+  slip.append(element("span", name, "name"), element("span", "waiting", "state"));
+  byId("uploads").append(slip);
+  return slip;
 }
 
 function enqueue(file, slip, batch, allowDuplicate) {
@@ -211,12 +215,9 @@ async function send(file, slip, batch, allowDuplicate) {
 }
 
 function refuseFolder(name) {
-  const slip = element("li", "", "slip");
-  slip.append(element("span", name, "name"), element("span", "", "state"));
-  byId("uploads").append(slip);
   const advice = "Drop the files in it, or send it with `callslip ingest FOLDER`.";
   const detail = "it is a folder; nothing was added.";
-  note(slip, "failed", problemOf({ title: "Not a file", detail, advice }));
+  note(newSlip(name), "failed", problemOf({ title: "Not a file", detail, advice }));
 }
 
 function setState(slip, word) {

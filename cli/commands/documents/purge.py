@@ -86,11 +86,7 @@ def purge_command(
     for text in filter(None, (document, tenant, collection, user)):
         if not is_unicode(text):
             raise InvalidRequest(f"{text!r} is not valid Unicode")
-    from callslip.ingestion.maintenance.purge import (
-        purge_document,
-        purge_tenant,
-        purge_user,
-    )
+    from callslip.ingestion.maintenance.purge import purge_document, purge_tenant, purge_user
     from callslip.stores.backup.purging import purge_backups
 
     settings = placed_settings()

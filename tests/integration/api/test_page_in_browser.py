@@ -472,7 +472,7 @@ def test_a_key_logs_in_uses_the_page_and_logs_out(browser: Browser, tmp_path: Pa
             with context.expect_page() as opened:
                 page.get_by_role("link", name="Log in in another tab").click()
             expect(opened.value).to_have_title("Log in · Callslip")
-            context.add_cookies(session)  # type: ignore[arg-type]  # what the browser told
+            context.add_cookies(session)  # type: ignore[arg-type]  # as the browser gave them
             page.reload()
             expect(page.get_by_role("alert")).not_to_contain_text("Your login has ended")
             page.goto("/?collection=papers&q=leave")

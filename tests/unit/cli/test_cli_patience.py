@@ -82,6 +82,6 @@ def test_facets_that_no_worker_takes_up_are_an_error() -> None:
             return {"facets": []}
 
     client: Any = Client()
-    asked = FacetsAsked(run="r", facets=["kind"])
+    rebuild = FacetsAsked(run="r", facets=["kind"])
     with pytest.raises(ServerDown, match="no maintenance worker has begun within"):
-        facets._rebuilt(client, "main", None, asked, quiet=True)
+        facets._rebuilt(client, "main", None, rebuild, quiet=True)

@@ -37,12 +37,12 @@ def run(*arguments: str, answer: str = "", code: int = 0) -> Result:
 
 def test_the_question_names_the_document_and_its_collection(here: Installation) -> None:
     item = here.publish("leave.md", "alpha")
-    asked = run("--document", item.document_id, answer="n\n", code=1).output
-    assert "Purge document 'leave.md' in collection 'papers'? This cannot be undone. [y/N]" in asked
+    text = run("--document", item.document_id, answer="n\n", code=1).output
+    assert "Purge document 'leave.md' in collection 'papers'? This cannot be undone. [y/N]" in text
     assert here.ledger.documents.get(item.document_id).name == "leave.md"
-    told = run("--document", item.document_id, answer="y\n").output
-    assert "Purged; receipt " in told
-    assert "Backups may still have it;" in told
+    output = run("--document", item.document_id, answer="y\n").output
+    assert "Purged; receipt " in output
+    assert "Backups may still have it;" in output
     assert here.ledger.documents.get(item.document_id).name == "purged"
 
 
@@ -50,8 +50,8 @@ def test_the_question_names_the_tenant(here: Installation) -> None:
     here.collection("shared", tenants=True)
     here.ledger.tenants.create("shared", "acme")
     here.publish("a.txt", "beta", collection="shared", tenant="acme")
-    asked = run("--collection", "shared", "--tenant", "acme", answer="n\n", code=1).output
-    assert "Purge tenant 'acme' of collection 'shared' with 1 document? This" in asked
+    text = run("--collection", "shared", "--tenant", "acme", answer="n\n", code=1).output
+    assert "Purge tenant 'acme' of collection 'shared' with 1 document? This" in text
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_a_user_without_records_is_unknown(here: Installation) -> None:
     nobody = run("--user", "nobody", "--yes").output
     assert "Nothing is known of this user; receipt " in nobody
     assert "Backups may still have it;" in nobody, "what is forgotten here may be in one"
-    asked = run("--user", "ann", answer="y\n").output
-    assert "Purge the feedback, searches and conversations of user 'ann'? This" in asked
-    assert "Purged; receipt " in asked
+    text = run("--user", "ann", answer="y\n").output
+    assert "Purge the feedback, searches and conversations of user 'ann'? This" in text
+    assert "Purged; receipt " in text

@@ -96,16 +96,16 @@ def test_a_failure_counts_its_attempts_in_words(monkeypatch: pytest.MonkeyPatch)
     assert "no-text in step extract (1 attempt, 0 crashes): it is blank" in output
 
 
-@pytest.mark.parametrize(("arguments", "asked"), [([], None), (["-c", "main"], "main")])
+@pytest.mark.parametrize(("arguments", "collection"), [([], None), (["-c", "main"], "main")])
 def test_failures_are_those_of_a_named_collection(
-    monkeypatch: pytest.MonkeyPatch, arguments: list[str], asked: str | None
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], collection: str | None
 ) -> None:
     class Client:
         def list_dead_letters(self, **given: Any) -> SimpleNamespace:
-            assert given["collection"] == asked
+            assert given["collection"] == collection
             return SimpleNamespace(dead_letters=[], next_after=None)
 
-    where = f" in {asked!r}" if asked else ""
+    where = f" in {collection!r}" if collection else ""
     assert printed(monkeypatch, Client(), "--failed", *arguments) == f"Nothing failed{where}.\n"
 
 

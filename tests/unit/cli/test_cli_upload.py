@@ -14,7 +14,7 @@ FOLLOW = "What was sent goes on: callslip status --batch b1\n"
 
 
 class Client:
-    """A server that takes some files and then fails, or fails when it is asked for the batch."""
+    """A server that takes some files and then fails, or fails when it lists the batch."""
 
     def __init__(self, taken: int, error: BaseException) -> None:
         self.left, self.error = taken, error
