@@ -62,6 +62,7 @@ def test_what_cannot_be_worked_with_is_said_in_a_sentence(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("CALLSLIP_BROKER__URL", "redis://127.0.0.1:1")
+    monkeypatch.setenv("CALLSLIP_API__PORT", "0")  # another Callslip may have the usual one
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("nothing may be started"))
     damage(tmp_path)  # type: ignore[operator]
     for command in commands:
