@@ -6,16 +6,9 @@ from functools import partial
 from typing import Any
 
 from celery import shared_task
-from kombu.exceptions import OperationalError
 
 from callslip import logs
-from callslip.errors import (
-    BrokerDown,
-    CallslipError,
-    Overloaded,
-    PermanentError,
-    SearchTimeout,
-)
+from callslip.errors import CallslipError, Overloaded, PermanentError, SearchTimeout
 from callslip.http.deadline import until
 from callslip.ingestion.pages.areas import areas_of
 from callslip.readers import Reader, as_json
@@ -25,8 +18,7 @@ from callslip.retrieval.run import traced
 from callslip.retrieval.tracing.trace import Trace
 from callslip.tasks.composition import Context, current
 from callslip.tasks.queues import SEARCH
-from callslip.tasks.shared import replies
-from callslip.tasks.shared.broker import backlog
+from callslip.tasks.shared import replies, sending
 from callslip.tasks.shared.metering import (
     ERRORS,
     SEARCH_TIME,
@@ -68,13 +60,13 @@ def query(
         resources = context.for_reader(Reader.of_json(reader)).resources
         with until(deadline):
             response, trace = traced(resources, SearchRequest(**request))
-        reply: replies.Reply = {"ok": response.model_dump(mode="json")}
+        reply = partial(replies.send_result, result=response.model_dump_json())
         outcome = "partial" if response.partial else "answered"
     except Exception as error:
-        reply = replies.failed(error, "search")
+        reply = partial(replies.send, reply=replies.failed(error, "search"))
         reason, outcome = _failure(error)
     took = time.perf_counter() - started
-    replies.send(context.broker, reply_to, reply)
+    reply(context.broker, reply_to)
     if trace is not None and not context.recorder.put(trace):
         context.meter.add(TRACES_DROPPED)
     _count(context, outcome, took, trace)
@@ -176,19 +168,14 @@ def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:
 
 
 def _queued(context: Context, request: SearchRequest) -> SearchResponse:
-    settings = context.settings.search
-    if (waiting := backlog(context.broker, SEARCH)) >= settings.max_backlog:
-        raise Overloaded(f"{waiting} searches are waiting")
+    settings, broker = context.settings.search, context.broker
     reply_to, end = replies.new_address(), time.time() + settings.timeout_seconds
-    try:
-        query.apply_async(
-            (request.model_dump(), reply_to, end, as_json(context.reader)),
-            queue=SEARCH,
-            expires=settings.timeout_seconds,
-            argsrepr="",  # Celery would write the arguments a second time, for its own log
-        )
-    except OperationalError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
-    for reply in replies.receive(context.broker, reply_to, end):
-        return SearchResponse(**reply["ok"])
-    raise SearchTimeout(f"no answer within {settings.timeout_seconds:g} s")
+    arguments = (request.model_dump(), reply_to, end, as_json(context.reader))
+    seconds = settings.timeout_seconds
+    sent = sending.send(broker, query, arguments, queue=SEARCH, expires=seconds)
+    if (before := sent.waiting - 1) >= settings.max_backlog and sending.take_back(broker, sent):
+        raise Overloaded(f"{before} searches are waiting")
+    result = replies.receive_result(broker, reply_to, end)
+    if result is None:
+        raise SearchTimeout(f"no answer within {seconds:g} s")
+    return SearchResponse.model_validate_json(result)

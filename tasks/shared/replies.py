@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import redis
 
@@ -24,6 +24,9 @@ REPLY_TTL_SECONDS = 30
 
 LONGEST_POP = 0.5
 """Seconds of one blocking pop: shorter than the shortest timeout of the broker's client."""
+
+OK = '{"ok":'
+"""The beginning of a last reply that has a result."""
 
 GONE = ":gone"
 """The end of the key that says that nobody waits for the replies any more."""
@@ -42,8 +45,17 @@ def new_address() -> str:
 
 def send(broker: redis.Redis, address: str, reply: Reply) -> None:
     """Push a reply to the caller's list."""
+    _push(broker, address, json.dumps(reply))
+
+
+def send_result(broker: redis.Redis, address: str, result: str) -> None:
+    """Push the last reply, with a result that is JSON already."""
+    _push(broker, address, f"{OK}{result}}}")
+
+
+def _push(broker: redis.Redis, address: str, reply: str) -> None:
     pipeline = broker.pipeline(transaction=False)
-    pipeline.lpush(address, json.dumps(reply))
+    pipeline.lpush(address, reply)
     pipeline.expire(address, REPLY_TTL_SECONDS)
     pipeline.execute()
 
@@ -75,17 +87,37 @@ def receive(broker: redis.Redis, address: str, until: float) -> Iterator[Reply]:
     Raises the error of an error reply, and BrokerDown if the broker does not answer. Ends without a
     last reply if the time runs out.
     """
+    for popped in _pop(broker, address, until):
+        reply: Reply = json.loads(popped)
+        _raise_error(reply)
+        yield reply
+        if "ok" in reply:
+            return
+
+
+def receive_result(broker: redis.Redis, address: str, until: float) -> bytes | None:
+    """The result of the only reply as JSON; None if it does not come until `until`.
+
+    Raises the errors of `receive`.
+    """
+    for popped in _pop(broker, address, until):
+        if popped.startswith(OK.encode()):
+            return popped[len(OK) : -1]
+        _raise_error(json.loads(popped))
+    return None
+
+
+def _pop(broker: redis.Redis, address: str, until: float) -> Iterator[bytes]:
     while (left := until - time.time()) > 0:
         try:
             popped = broker.brpop([address], timeout=min(left, LONGEST_POP))
         except redis.RedisError as error:
             raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
-        if popped is None:
-            continue
-        reply: Reply = json.loads(popped[1])
-        if "error" in reply:
-            slug, detail, advice = reply["error"]
-            raise BY_SLUG[slug](detail, hint=advice)
-        yield reply
-        if "ok" in reply:
-            return
+        if popped is not None:
+            yield cast(bytes, popped[1])
+
+
+def _raise_error(reply: Reply) -> None:
+    if "error" in reply:
+        slug, detail, advice = reply["error"]
+        raise BY_SLUG[slug](detail, hint=advice)

@@ -236,7 +236,7 @@ def test_each_search_is_counted_by_how_it_ended(monkeypatch: pytest.MonkeyPatch)
             case "bug":
                 raise ValueError
         partial = request.query == "partial"
-        return SimpleNamespace(partial=partial, model_dump=lambda mode: {}), trace
+        return SimpleNamespace(partial=partial, model_dump_json=lambda: "{}"), trace
 
     resources = SimpleNamespace(caches={"hotset": Cache[int](1)})
     broker = SimpleNamespace(pipeline=lambda **_: Pipeline())

@@ -16,7 +16,8 @@ from callslip.readers import Reader
 from callslip.retrieval.messages import SearchRequest
 from callslip.tasks import answer, compute, search
 from callslip.tasks.composition import Context
-from callslip.tasks.shared import replies
+from callslip.tasks.shared import replies, sending
+from callslip.tasks.shared.sending import Sent
 
 BOB, BOARD = Reader("bob", frozenset({"user:bob"})), Reader("ann", frozenset({"group:board"}))
 
@@ -36,8 +37,11 @@ def queued(it: Installation, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contex
     sent: list[replies.Reply] = []
     monkeypatch.setattr(replies, "send", lambda _broker, _to, reply: sent.append(reply))
     monkeypatch.setattr(replies, "receive", lambda *_: iter([_ok(sent.pop())]))
+    results: list[str] = []
+    monkeypatch.setattr(replies, "send_result", lambda _broker, _to, result: results.append(result))
+    monkeypatch.setattr(replies, "receive_result", lambda *_: results.pop().encode())
+    monkeypatch.setattr(sending, "send", _run_at_once)
     for module, name in (
-        (search, "query"),
         (answer, "answer"),
         (answer, "conversation"),
         (compute, "compute"),
@@ -62,6 +66,12 @@ class AtOnce:
     def apply_async(self, args: Any, kwargs: Any = None, **_: object) -> None:
         args, kwargs = json.loads(json.dumps([args, kwargs or {}]))
         self._task(*args, **kwargs)
+
+
+def _run_at_once(_: object, task: Any, arguments: Any, *, queue: str, expires: float) -> Sent:
+    assert expires > 0
+    task(*json.loads(json.dumps(arguments)))
+    return Sent(queue, "", 1)
 
 
 class Meter:
@@ -123,7 +133,7 @@ def test_a_search_over_the_queue_is_for_its_reader(queued: Context) -> None:
 def test_an_invalid_search_is_refused_without_a_message(
     queued: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "query", None)  # an adapter queues without a check of its own
+    monkeypatch.setattr(sending, "send", None)  # an adapter queues without a check of its own
     with pytest.raises(InvalidFilter):
         search.ask(queued, SearchRequest(collection="c", query="x", having_all={"a": [[[1]]]}))
 

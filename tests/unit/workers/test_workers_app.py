@@ -1,7 +1,11 @@
-"""The Celery app of a process."""
+"""The Celery app of a process, and the messages that are sent with it."""
 
+import json
+import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,12 @@ from kombu import Connection, pools
 from kombu.transport.redis import SentinelTransport, Transport
 from valkey_parts import valkey
 
+from callslip import trace_context
 from callslip.config import Settings
+from callslip.tasks import search
 from callslip.tasks.composition import Context
+from callslip.tasks.queues import SEARCH
+from callslip.tasks.shared import sending
 from callslip.tasks.shared.transport import NAME, OneClientTransport
 from callslip.workers.app import make_app
 
@@ -88,3 +96,37 @@ def test_messages_are_sent_by_one_client_of_the_pool(broker: redis.Redis) -> Non
         assert made[1].connection_pool is channel.pool is not made[0].connection_pool
         with channel.conn_or_acquire(broker) as client:
             assert client is broker
+
+
+def test_a_message_that_is_sent_by_one_command_is_the_one_of_celery(broker: redis.Redis) -> None:
+    path = broker.connection_pool.connection_kwargs["path"]
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    arguments = ({"collection": "papers", "query": "휴가", "as_of": at}, "reply:1", 7.5, None)
+    with _restored(), trace_context.within(trace_context.new()):
+        make_app("api", Context(Settings.model_validate({"broker": {"url": f"unix://{path}"}})))
+        search.query.apply_async(arguments, queue=SEARCH, expires=9, argsrepr="")
+        sent = sending.send(broker, search.query, arguments, queue=SEARCH, expires=9)
+        assert sent.waiting == 2
+        ours, celerys = (_opened(each) for each in broker.lrange(SEARCH, 0, -1))
+        assert ours == celerys
+        assert sending.take_back(broker, sent)
+        assert not sending.take_back(broker, sent)
+        assert broker.llen(SEARCH) == 1
+
+
+def _opened(message: bytes) -> dict[str, Any]:
+    """A message with the types instead of the values of what differs between two messages."""
+    opened: dict[str, Any] = json.loads(message)
+    headers, properties = opened["headers"], opened["properties"]
+    for unread in ("argsrepr", "expiration"):  # Celery writes both; Redis and workers do not read
+        properties.pop(unread, None)
+    assert headers["id"] == headers["root_id"] == properties["correlation_id"]
+    assert abs(datetime.fromisoformat(headers["expires"]).timestamp() - time.time() - 9) < 5
+    assert headers["traceparent"] == trace_context.current()
+    for part, names in (
+        (headers, ("id", "root_id", "expires", "sent_at")),
+        (properties, ("correlation_id", "reply_to", "delivery_tag")),
+    ):
+        part.update({name: type(part[name]) for name in names})
+    opened["body"] = json.loads(b64decode(opened["body"]))
+    return opened
