@@ -153,11 +153,12 @@ class StoredTerms:
         if readers.here == here:
             return readers
         with self._opening:
-            if self._readers.here != self._here():
+            readers = self._readers  # another thread may close them at any time
+            if readers.here != self._here():
                 with self._open():  # creates the missing tables
                     here = self._here()
-                self._readers = _Readers(here)
-            return self._readers
+                readers = self._readers = _Readers(here)
+            return readers
 
     def _here(self) -> tuple[int, int]:
         return os.getpid(), _inode(self._path)

@@ -13,6 +13,7 @@ from store_cases import EAST, chunk, ids
 from callslip.errors import CollectionNotFound
 from callslip.stores.fulltext.contract import Entry
 from callslip.stores.fulltext.index import KeywordFolder, KeywordIndex
+from callslip.stores.fulltext.stored_terms import StoredTerms
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.tfidf import partition
 from callslip.stores.tfidf.store import TfidfStore
@@ -104,6 +105,21 @@ def test_an_index_is_closed_while_threads_read_it(
         together(pool, read)
         assert len(descriptors(tmp_path)) <= 2 * READERS + 2
     assert opened(tmp_path) == set()
+
+
+class ClosedMeanwhile(StoredTerms):
+    """Terms whose file another thread closes as soon as it is opened."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name == "_readers" and value.here != (0, 0):  # type: ignore[attr-defined]
+            self.close()
+
+
+def test_terms_are_read_although_another_thread_closes_their_file(tmp_path: Path) -> None:
+    stored = ClosedMeanwhile(tmp_path / "terms.db")
+    stored.put([("a", "every a", {}, "")])
+    assert stored.get(["a"]) == {"a": "every a"}
 
 
 def test_an_index_that_another_process_drops_or_writes_keeps_no_removed_file(
