@@ -1,10 +1,11 @@
 """A search over the queue: its message, its reply, and the searches that wait."""
 
 import json
-import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +61,19 @@ class Consumed:
         return act()
 
 
-def answered_by(broker: redis.Redis, reply: Callable[[redis.Redis, str], object]) -> None:
-    """Let a thread take the next message, and reply to it."""
+@contextmanager
+def answered_by(broker: redis.Redis, reply: Callable[[redis.Redis, str], object]) -> Iterator[None]:
+    """While a search waits in the block, a thread takes its message and replies to it."""
 
     def work() -> None:
-        _, message = broker.brpop([SEARCH])
+        _, message = broker.brpop([SEARCH], timeout=20)
         (_, reply_to, _, _), _, _ = json.loads(b64decode(json.loads(message)["body"]))
         reply(broker, reply_to)
 
-    threading.Thread(target=work, daemon=True).start()
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        yield
+        working.result()
 
 
 @pytest.mark.parametrize(
@@ -82,8 +87,8 @@ def answered_by(broker: redis.Redis, reply: Callable[[redis.Redis, str], object]
 def test_the_response_is_that_of_the_worker(
     broker: redis.Redis, context: Context, reply: Callable[[redis.Redis, str], object]
 ) -> None:
-    answered_by(broker, reply)
-    assert search.ask(context, REQUEST) == RESPONSE
+    with answered_by(broker, reply):
+        assert search.ask(context, REQUEST) == RESPONSE
     assert broker.keys("*reply*") == []
 
 
@@ -95,8 +100,10 @@ def test_a_result_is_read_by_a_caller_of_a_former_version(broker: redis.Redis) -
 
 def test_the_error_is_that_of_the_worker(broker: redis.Redis, context: Context) -> None:
     error = InvalidFilter("a: is no filter", hint="Read docs/api.md.")
-    answered_by(broker, lambda it, to: replies.send(it, to, replies.failed(error, "search")))
-    with pytest.raises(InvalidFilter, match="a: is no filter") as caught:
+    with (
+        answered_by(broker, lambda it, to: replies.send(it, to, replies.failed(error, "search"))),
+        pytest.raises(InvalidFilter, match="a: is no filter") as caught,
+    ):
         search.ask(context, REQUEST)
     assert caught.value.advice == "Read docs/api.md."
 
