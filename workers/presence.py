@@ -20,9 +20,9 @@ from celery import Celery, bootsteps
 from celery.worker import state
 
 from callslip.config.settings import Settings
-from callslip.errors import BrokerDown
 from callslip.tasks.composition import Context
 from callslip.tasks.queues import ALL, ANSWER, PRESENCE, SEARCH
+from callslip.tasks.shared.broker import as_broker_down
 from callslip.workers.pool.stall import Stall
 
 log = logging.getLogger(__name__)
@@ -126,11 +126,9 @@ def consumers(broker: redis.Redis) -> dict[str, int]:
 
     Raises BrokerDown if the broker does not answer.
     """
-    try:
+    with as_broker_down():
         counts = dict.fromkeys(ALL, 0)
         for key in broker.scan_iter(match=f"{PRESENCE}:*", count=1000):
             queue = key.decode().split(":")[1]
             counts[queue] = counts.get(queue, 0) + 1
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
     return counts

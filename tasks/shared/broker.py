@@ -1,7 +1,8 @@
 """The Redis broker: its address, its client, the length of its queues and their consumers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -111,28 +112,31 @@ def _of_sentinels(settings: Settings, seconds: float) -> dict[str, Any]:
     }
 
 
-def ping(broker: redis.Redis) -> None:
-    """Raise BrokerDown unless the broker answers within the time limit of this client."""
+@contextmanager
+def as_broker_down() -> Iterator[None]:
+    """Raise BrokerDown for an error of the broker's client."""
     try:
-        broker.ping()
+        yield
     except redis.RedisError as error:
         raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
+
+
+def ping(broker: redis.Redis) -> None:
+    """Raise BrokerDown unless the broker answers within the time limit of this client."""
+    with as_broker_down():
+        broker.ping()
 
 
 def backlog(broker: redis.Redis, queue: str) -> int:
     """The number of messages in a queue. Raises BrokerDown if the broker does not answer."""
-    try:
+    with as_broker_down():
         return int(broker.llen(queue))
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 def consumers(broker: redis.Redis, queue: str) -> int:
     """The number of workers that read a queue. Raises BrokerDown if the broker does not answer."""
-    try:
+    with as_broker_down():
         return sum(1 for _ in broker.scan_iter(match=f"{PRESENCE}:{queue}:*", count=1000))
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 class Consumers:

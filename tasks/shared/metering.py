@@ -23,6 +23,7 @@ from callslip.errors import BrokerDown, CallslipError
 from callslip.models.language_models.completion import Usage
 from callslip.retrieval.caches import Counted
 from callslip.stores.contract import Store
+from callslip.tasks.shared.broker import as_broker_down
 
 if TYPE_CHECKING:
     from callslip.models.telemetry import Spans
@@ -174,21 +175,17 @@ def named(*parts: str) -> str:
 
 def send(broker: redis.Redis, counts: Mapping[str, int]) -> None:
     """Add these counts to those of all processes in one transaction. Raises BrokerDown."""
-    try:
+    with as_broker_down():
         pipeline = broker.pipeline(transaction=True)
         for name, count in counts.items():
             pipeline.hincrby(KEY, name, count)
         pipeline.execute()
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 def keep(broker: redis.Redis, levels: Mapping[str, int]) -> None:
     """Replace the values of these levels. Raises BrokerDown."""
-    try:
+    with as_broker_down():
         broker.hset(LEVELS, mapping=dict(levels.items()))
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 def drop(counts: Mapping[str, int]) -> None:
@@ -209,10 +206,8 @@ def levels(broker: redis.Redis) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _read(broker: redis.Redis, key: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    try:
+    with as_broker_down():
         counts = broker.hgetall(key)
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
     for name, count in counts.items():
         text = name if isinstance(name, str) else name.decode()
         yield tuple(text.split(SEPARATOR)), int(count)

@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import redis
 
-from callslip.errors import BY_SLUG, BrokerDown, CallslipError, InternalError
+from callslip.errors import BY_SLUG, CallslipError, InternalError
+from callslip.tasks.shared.broker import as_broker_down
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +110,8 @@ def receive_result(broker: redis.Redis, address: str, until: float) -> bytes | N
 
 def _pop(broker: redis.Redis, address: str, until: float) -> Iterator[bytes]:
     while (left := until - time.time()) > 0:
-        try:
+        with as_broker_down():
             popped = broker.brpop([address], timeout=min(left, LONGEST_POP))
-        except redis.RedisError as error:
-            raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
         if popped is not None:
             yield cast(bytes, popped[1])
 

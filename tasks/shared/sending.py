@@ -14,7 +14,7 @@ from celery import Task
 from celery.signals import before_task_publish
 from kombu.utils import json
 
-from callslip.errors import BrokerDown
+from callslip.tasks.shared.broker import as_broker_down
 
 
 class Sent(NamedTuple):
@@ -55,10 +55,8 @@ def send(
             },
         }
     )
-    try:
+    with as_broker_down():
         return Sent(queue, message, int(broker.lpush(queue, message)))
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 def take_back(broker: redis.Redis, sent: Sent) -> bool:
@@ -66,10 +64,8 @@ def take_back(broker: redis.Redis, sent: Sent) -> bool:
 
     Raises BrokerDown if the broker does not answer.
     """
-    try:
+    with as_broker_down():
         return bool(broker.lrem(sent.queue, 1, sent.message))
-    except redis.RedisError as error:
-        raise BrokerDown(f"the broker does not answer: {type(error).__name__}") from error
 
 
 def _as_json(value: object) -> str:

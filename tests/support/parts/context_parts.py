@@ -1,6 +1,6 @@
 """Contexts of parts that a test brings, and apps over them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,15 @@ def context_of(
 def app_over(settings: Settings | None = None, store: Store | None = None, **parts: Any) -> OpenAPI:
     """The API over such a context."""
     return create_app(context_of(settings, store, **parts))
+
+
+class Consumed:
+    """Every queue has a consumer."""
+
+    def check(self, _: str) -> None: ...
+
+    def call(self, act: Callable[[], Any], _: float) -> Any:
+        return act()
 
 
 class LoneBroker:

@@ -1,13 +1,13 @@
 """A message of a queue says for whom it is, and the worker answers this reader alone."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from context_parts import LoneBroker, working
+from context_parts import Consumed, LoneBroker, working
 from reader_parts import COLLECTION, Installation, installation
 
 from callslip.agent.messages import AnswerRequest
@@ -85,15 +85,6 @@ class Meter:
 
     def put(self, *_: object) -> bool:
         return True
-
-
-class Consumed:
-    """Every queue has a consumer."""
-
-    def check(self, _: str) -> None: ...
-
-    def call(self, act: Callable[[], Any], _: float) -> Any:
-        return act()
 
 
 class Stored(LoneBroker):

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
-from context_parts import context_of
+from context_parts import Consumed, context_of
 from valkey_parts import valkey
 
 from callslip.config import Settings
@@ -25,13 +24,19 @@ from callslip.tasks.shared.broker import connect
 
 REQUEST = SearchRequest(collection="papers", query="휴가")
 RESPONSE = SearchResponse(
-    **{"trace_id": "t", "collection": "papers", "query": "휴가", "hits": [], "alpha": 0.5},
-    **{
-        "matched": None,
-        "fusion": "calibrated",
-        "as_of": TimeClamp(at=None, source="default", words=None),
-    },
-    **{"cut": False, "candidates": 0, "hotset": False, "partial": False, "left_out": {}},
+    trace_id="t",
+    collection="papers",
+    query="휴가",
+    hits=[],
+    alpha=0.5,
+    matched=None,
+    fusion="calibrated",
+    as_of=TimeClamp(at=None, source="default", words=None),
+    cut=False,
+    candidates=0,
+    hotset=False,
+    partial=False,
+    left_out={},
     timings={"rank": 1.0},
 )
 
@@ -50,15 +55,6 @@ def context(broker: redis.Redis) -> Context:
     made = context_of(settings=settings, broker=broker, consumers=Consumed())
     made.local = False
     return made
-
-
-class Consumed:
-    """The queue has a consumer."""
-
-    def check(self, _: str) -> None: ...
-
-    def call(self, act: Callable[[], Any], _: float) -> Any:
-        return act()
 
 
 @contextmanager
