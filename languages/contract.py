@@ -273,6 +273,22 @@ class Claims:
     command: re.Pattern[str] = NEVER
 
 
+@dataclass(frozen=True)
+class Ranges:
+    """Words of a range of amounts, as patterns: `3 to 5`, `over 10`, `3년 이상 5년 미만`.
+
+    `between` are those between its two ends. The others make the amount before or behind them its
+    lower or its upper end; `without` matches in those that exclude the end itself.
+    """
+
+    between: tuple[str, ...] = ()
+    lower_before: tuple[str, ...] = ()
+    lower_behind: tuple[str, ...] = ()
+    upper_before: tuple[str, ...] = ()
+    upper_behind: tuple[str, ...] = ()
+    without: re.Pattern[str] = NEVER
+
+
 def words(text: str) -> frozenset[str]:
     """The words of a text with white space between them."""
     return frozenset(text.split())
@@ -303,3 +319,4 @@ class Language:
     validity: ValidityCues = ValidityCues()
     claims: Claims = Claims()
     kinds: Kinds = Kinds()
+    ranges: Ranges = Ranges()

@@ -22,7 +22,7 @@ from callslip.languages.contract import (
     words,
 )
 from callslip.languages.en.claims import CLAIMS
-from callslip.languages.en.kinds import KINDS
+from callslip.languages.en.kinds import KINDS, RANGES
 from callslip.languages.scripts import LATIN
 
 
@@ -315,4 +315,5 @@ LANGUAGE = Language(
     validity=_VALIDITY,
     claims=CLAIMS,
     kinds=KINDS,
+    ranges=RANGES,
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from callslip.languages.contract import Kinds, words
+from callslip.languages.contract import Kinds, Ranges, words
 
 _MEASURES = (
     r"years?|months?|days?|weekdays?|dates?|time|hours?|deadlines?|percentages?|percent|rates?"
@@ -53,5 +53,26 @@ KINDS = Kinds(
         r"January|February|(?-i:March|May)|April|June|July|August|September|October|November|December"
         r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|centur(?:y|ies)"
         r"|daily|weekly|monthly|yearly|annually"
+    ),
+)
+
+RANGES = Ranges(
+    between=("to", "until", "till", "through", "and", "but"),
+    lower_before=(
+        *("from", "over", "above", "beyond", "after", "at least", "a minimum of", "between"),
+        r"(?:more|longer|older|later|higher|greater) than",
+        r"(?:not|no) (?:less|fewer|younger|shorter) than",
+    ),
+    lower_behind=(r"(?:or|and) (?:more|over|above|longer|older|later|up|upwards)", "upwards"),
+    upper_before=(
+        *("up to", "under", "below", "within", "before", "until", "at most", "a maximum of"),
+        r"(?:less|fewer|shorter|younger|lower) than",
+        r"(?:not|no) (?:more|longer|older|over) than",
+    ),
+    upper_behind=(r"(?:or|and) (?:less|fewer|under|below|shorter|younger)",),
+    without=re.compile(
+        r"^(?:over|above|beyond|after|under|below|before"
+        r"|(?:more|longer|older|later|higher|greater|less|fewer|shorter|younger|lower) than)$",
+        re.I,
     ),
 )

@@ -20,7 +20,7 @@ from callslip.languages.contract import (
     words,
 )
 from callslip.languages.ko.claims import CLAIMS
-from callslip.languages.ko.kinds import KINDS
+from callslip.languages.ko.kinds import KINDS, RANGES
 from callslip.languages.scripts import HANGUL
 
 
@@ -222,4 +222,5 @@ LANGUAGE = Language(
     validity=_VALIDITY,
     claims=CLAIMS,
     kinds=KINDS,
+    ranges=RANGES,
 )

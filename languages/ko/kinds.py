@@ -2,7 +2,7 @@
 
 import re
 
-from callslip.languages.contract import Kinds, words
+from callslip.languages.contract import Kinds, Ranges, words
 
 KINDS = Kinds(
     questions=(
@@ -38,4 +38,11 @@ KINDS = Kinds(
         r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)"
     ),
     date=re.compile(r"\d\s?월|\d\s?일(?![가-힣]{0,2}반)|[월화수목금토일]요일|매[일월년주]"),
+)
+
+RANGES = Ranges(
+    between=("부터", "에서"),
+    lower_behind=("이상", "초과", "부터"),
+    upper_behind=("이하", "미만", "까지", "이내"),
+    without=re.compile("초과|미만"),
 )

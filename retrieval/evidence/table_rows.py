@@ -44,14 +44,19 @@ def cells(line: str) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-def paired(header: str, row: str) -> str:
-    """Format a row with its column names: `Place: Seoul · Ceiling per night: 100,000 won`."""
+def columns(header: str, row: str) -> list[tuple[str, str]]:
+    """Return the cells of a row, each behind its column name; an empty list if they do not fit."""
     names, values = cells(header), cells(row)
     if names and len(values) == len(names) + 1:
         names = ["", *names]  # the column of row names has no column name
-    if not names or len(names) != len(values):
+    return list(zip(names, values, strict=True)) if len(names) == len(values) else []
+
+
+def paired(header: str, row: str) -> str:
+    """Format a row with its column names: `Place: Seoul · Ceiling per night: 100,000 won`."""
+    both = columns(header, row)
+    if not both:
         return f"{header}: {row}"
-    both = zip(names, values, strict=True)
     return " · ".join(f"{name}: {value}" if name else value for name, value in both if value)
 
 

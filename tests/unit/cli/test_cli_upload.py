@@ -1,5 +1,6 @@
-"""An ingestion that ends early says what was not sent and how to follow the rest."""
+"""What an ingestion prints about files that were not sent."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,3 +65,19 @@ def test_an_ingestion_that_ends_early_says_how_it_goes_on(
     with pytest.raises(type(error)):
         upload.ingest(client, "main", find_files([str(tmp_path)]), show_bar=False)
     assert capsys.readouterr().err == said + (FOLLOW if taken else "")
+
+
+def test_a_file_whose_name_is_not_utf8_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee")
+    (tmp_path / "tea.md").write_text("Tea")
+    batch = {"submitted": 0, "states": {}, "left": 0}
+    monkeypatch.setattr(upload, "get_batch", lambda *_: batch)
+    monkeypatch.setattr(upload, "pace", lambda _: "")
+    monkeypatch.setattr(upload, "batch_documents", lambda *_: [])
+    client: Any = Client(1, AssertionError("one file is sent"))
+    report = upload.ingest(client, "main", find_files([str(tmp_path)]), show_bar=False)
+    assert [(f["detail"], f["advice"]) for f in report.failed] == [
+        (r"'caf\udce9.md' is not a name in UTF-8", "Rename the file.")
+    ]

@@ -109,6 +109,8 @@ CEILINGS = """Rooms are paid up to a ceiling per night.
 LEAVE = """Years of service Days of annual leave
 Less than 1 11
 1 to 2 15
+3 to 5 18
+10 or more 22
 
 Ask for annual leave three days ahead."""
 
@@ -128,12 +130,33 @@ Ask for annual leave three days ahead."""
             "Years of service Days of annual leave: Less than 1 11",
         ),
         (
+            "How many days of annual leave after four years?",
+            LEAVE,
+            "Years of service Days of annual leave: 3 to 5 18",
+        ),
+        (
+            "annual leave after eleven years of service",
+            LEAVE,
+            "Years of service Days of annual leave: 10 or more 22",
+        ),
+        (
             "Open on Monday?",
             "| | Monday | Tuesday |\n|---|---|---|\n| Hall | 9 to 17 | closed |",
             "Hall · Monday: 9 to 17 · Tuesday: closed",
         ),
         ("What does lunch cost?", "a\tb\nlunch\t5 euros", "a: lunch · b: 5 euros"),
         ("What does lunch cost?", "a | b | c\nlunch | 5 euros", "a | b | c: lunch | 5 euros"),
+        (
+            "How many days of leave after four years?",
+            "Leave days do not expire after years.\n\n"
+            "Years of service | Days of leave\n3 to 5 | 18\n6 to 9 | 20",
+            "Years of service: 3 to 5 · Days of leave: 18",
+        ),
+        (
+            "4년 근속이면 연차 휴가는 며칠인가요?",
+            "근속 | 연차 휴가\n3년 미만 | 15일\n3년 이상 5년 미만 | 16일\n5년 이상 | 17일",
+            "근속: 3년 이상 5년 미만 · 연차 휴가: 16일",
+        ),
     ],
 )
 def test_a_row_answers_under_the_header_of_its_table(question: str, text: str, answer: str) -> None:
