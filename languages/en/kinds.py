@@ -59,19 +59,22 @@ KINDS = Kinds(
 RANGES = Ranges(
     between=("to", "until", "till", "through", "and", "but"),
     lower_before=(
-        *("from", "over", "above", "beyond", "after", "at least", "a minimum of", "between"),
-        r"(?:more|longer|older|later|higher|greater) than",
+        *("from", "over", "above", "exceeding", "after", "at least", "a minimum of", "between"),
+        r"(?<!no )(?<!not )(?:more|longer|older|later|higher|greater) than",
         r"(?:not|no) (?:less|fewer|younger|shorter) than",
     ),
-    lower_behind=(r"(?:or|and) (?:more|over|above|longer|older|later|up|upwards)", "upwards"),
+    lower_behind=(
+        r"(?:or|and) (?:more|over|above|longer|older|later|higher|greater|up|upwards)",
+        "upwards",
+    ),
     upper_before=(
         *("up to", "under", "below", "within", "before", "until", "at most", "a maximum of"),
-        r"(?:less|fewer|shorter|younger|lower) than",
-        r"(?:not|no) (?:more|longer|older|over) than",
+        r"(?<!no )(?<!not )(?:less|fewer|shorter|younger|lower) than",
+        r"(?:not|no) (?:more|longer|older) than|not (?:exceeding|over)",
     ),
     upper_behind=(r"(?:or|and) (?:less|fewer|under|below|shorter|younger)",),
     without=re.compile(
-        r"^(?:over|above|beyond|after|under|below|before"
+        r"^(?:over|above|exceeding|under|below|before"
         r"|(?:more|longer|older|later|higher|greater|less|fewer|shorter|younger|lower) than)$",
         re.I,
     ),

@@ -1,9 +1,14 @@
-"""Ranges of amounts in table rows: the row `3 to 5` is the one for a question about four years."""
+"""Ranges of amounts in table rows: the row `3 to 5` is the one for a question about four years.
+
+A row that is chosen wrongly is a wrong answer, so what can be read in two ways is not read:
+`1~3억`, `2 hours 30 minutes`, a list (`5, 10`), a year of the calendar.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from math import inf
+from itertools import pairwise
+from math import inf, nextafter
 from typing import NamedTuple
 
 from callslip.languages import DEFAULT, Codes, languages
@@ -12,12 +17,34 @@ from callslip.retrieval.evidence.clauses import claims_of
 from callslip.retrieval.evidence.table_rows import cells, columns
 
 LONGEST = 60
-"""The maximum number of characters of a cell that is a range."""
+"""The maximum number of characters of a cell that is a range, and of a row without cells."""
+
+YEAR = 1000
+"""The least number of years that is a year of the calendar: `2026년`."""
+
+_APOSTROPHES = frozenset("'\u2018\u2019")
+"""Characters before a year of two digits: `'24년`."""
+
+_LINKS = ("", "and", "and a")
+"""Texts between two amounts that are one: `2 hours 30 minutes`, `1억 2천만원`."""
+
+_LISTS = (",", "and")
+"""Texts between two numbers of a list, and between the ends of a range with further words."""
 
 _BETWEEN = ("-", "\u2013", "\u2014", "~", "\u301c", "\uff5e")
 _LOWER_BEFORE, _LOWER_BEHIND = (">", ">=", "\u2265"), (r"\+", "~", "-", "\u2013")
 _UPPER_BEFORE = ("<", "<=", "\u2264", "~")
 _WITHOUT = frozenset("<>")
+_IN_BRACKETS = re.compile(r"\(([^()]+)\)$")
+_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+
+
+class Counted(NamedTuple):
+    """An amount of a question in the smallest unit of its dimension, with its currency."""
+
+    dimension: str
+    value: float
+    currency: frozenset[str] = frozenset()
 
 
 class _Range(NamedTuple):
@@ -26,73 +53,157 @@ class _Range(NamedTuple):
     dimension: str
     low: float
     high: float
-    without_low: bool = False
-    without_high: bool = False
+    currency: frozenset[str] = frozenset()
 
-    def holds(self, amount: Amount) -> bool:
-        value = amount.value
-        above = value > self.low if self.without_low else value >= self.low
-        below = value < self.high if self.without_high else value <= self.high
-        return amount.dimension == self.dimension and above and below
-
-
-def counted(question: str, codes: Codes = DEFAULT) -> tuple[Amount, ...]:
-    """Return the amounts of a question that have a unit, but for times of day and ordinals."""
-    amounts = claims_of(question, codes).amounts(question)
-    return tuple(a for a in amounts if a.dimension not in ("", "clock", "ordinal"))
+    def has(self, amount: Counted) -> bool:
+        """Whether an amount is in the range; one in another currency is not."""
+        other = self.currency and amount.currency and not self.currency & amount.currency
+        inside = self.low <= amount.value <= self.high
+        return self.dimension == amount.dimension and inside and not other
 
 
-def holds(amounts: Sequence[Amount], header: str, row: str, codes: Codes = DEFAULT) -> bool:
-    """Whether a cell of a table row is a range with one of the amounts.
+@lru_cache(maxsize=64)
+def counted(question: str, codes: Codes = DEFAULT) -> tuple[Counted, ...]:
+    """Return the amounts of a question with a unit, except times of day, dates and ordinals.
 
-    The unit of the range stands in the cell or at the start of its column name: `Years of service`.
-    Of a row without cells the text before its second or its third amount counts as a cell.
+    `more than 10 years` is a little more than ten, and `less than 1 year` a little less than one.
+    """
+    claims, made = claims_of(question, codes), list[Counted]()
+    amounts = list(claims.amounts(question))
+    joined = {
+        each
+        for one, other in pairwise(amounts)
+        if question[one.end : other.start].strip().lower() in _LINKS
+        for each in (one, other)
+    }
+    for amount in amounts:
+        apostrophe = question[: amount.start][-1:] in _APOSTROPHES
+        if amount not in joined and not apostrophe and _counts(amount):
+            value = _compared(question, amount, codes)
+            made.append(Counted(amount.dimension, value, _currency(question, amount, codes)))
+    return tuple(made)
+
+
+def holds(amounts: Sequence[Counted], header: str, row: str, codes: Codes = DEFAULT) -> bool:
+    """Whether the first range of a table row, of the dimension of one of the amounts, has it.
+
+    The unit of the range stands in the cell, or in its column name at the start or in brackets at
+    the end: `Years of service`, `근속 기간(년)`. Of a short row without cells the text before its
+    third or its second number counts as a cell.
     """
     if not amounts:
         return False
-    both = columns(header, row) if cells(row) else tuple((header, cell) for cell in _starts(row))
-    return any(
-        each.holds(amount)
-        for name, cell in both
-        for each in _ranges(name, cell, codes)
-        for amount in amounts
-    )
+    read: Sequence[_Range]
+    if cells(row):
+        read = [each for name, cell in columns(header, row) for each in _ranges(name, cell, codes)]
+    else:
+        read = next((r for start in _starts(row) if (r := _ranges(header, start, codes))), [])
+    first = {each.dimension: each for each in reversed(read)}
+    return any(a.dimension in first and first[a.dimension].has(a) for a in amounts)
+
+
+def _counts(amount: Amount) -> bool:
+    """Whether an amount counts something; `clock` is a time of day, 2026년 a year."""
+    is_year = amount.dimension == "months" and amount.number >= YEAR
+    return amount.dimension not in ("", "clock", "ordinal", "month of the year") and not is_year
+
+
+def _compared(text: str, amount: Amount, codes: Codes) -> float:
+    """Return the value of an amount, or the next one where its own is left out: `over 5 years`."""
+    before, behind = text[: amount.start].rstrip(), text[amount.end :].lstrip()
+    for one in languages(codes):
+        rules = one.ranges
+        for towards, ahead, following in (
+            (inf, rules.lower_before, rules.lower_behind),
+            (-inf, rules.upper_before, rules.upper_behind),
+        ):
+            words = _at_end(ahead).search(before) or _at_start(following).match(behind)
+            if words and _excludes(words[0], one):
+                return nextafter(amount.value, towards)
+    return amount.value
+
+
+@lru_cache(maxsize=32)
+def _at_end(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(patterns) or '(?!)'})$", re.I)
+
+
+@lru_cache(maxsize=32)
+def _at_start(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})", re.I)
+
+
+def _currency(text: str, amount: Amount, codes: Codes) -> frozenset[str]:
+    if amount.dimension != "money":
+        return frozenset()
+    return claims_of(text, codes).measures(text, amount)
 
 
 def _starts(row: str) -> Iterator[str]:
-    """Iterate over the first cells that a row without marks between its cells may have."""
-    ends = [amount.start for amount in digits(row)][1:3]
-    yield from (row[:end].strip() for end in ends)
+    """Iterate over the first cells that a row without marks may have, the longest first."""
+    if len(row) <= LONGEST:
+        ends = [amount.start for amount in digits(row)][1:3]
+        starts = (row[:end].strip() for end in reversed(ends))
+        yield from (start for start in starts if not start.endswith(_BETWEEN))
+
+
+def _ranges(name: str, cell: str, codes: Codes) -> Sequence[_Range]:
+    """Return the range that a cell is, for each language that reads one."""
+    return _read(name[:LONGEST], cell, codes) if len(cell) <= LONGEST else ()
 
 
 @lru_cache(maxsize=1024)
-def _ranges(name: str, cell: str, codes: Codes) -> tuple[_Range, ...]:
-    """Return the range that a cell is in each language that reads it as one."""
-    return tuple(_read(name, cell, codes)) if len(cell) <= LONGEST else ()
-
-
-def _read(name: str, cell: str, codes: Codes) -> Iterator[_Range]:
+def _read(name: str, cell: str, codes: Codes) -> tuple[_Range, ...]:
+    cell, name = " ".join(cell.split()), " ".join(name.split())
+    read: list[_Range] = []
     for one in languages(codes):
         ends = _with_unit(name, cell, one)
-        if len(ends) == 2 and (both := _two_ends(cell, ends[0], ends[1], one)):
-            yield both
-        elif len(ends) == 1 and (open_range := _one_end(cell, ends[0], one)):
-            yield open_range
+        if len(ends) == 2:
+            made = _two_ends(cell, ends[0], ends[1], one)
+        else:
+            made = _one_end(cell, ends[0], one) if ends else None
+        if made:
+            read.append(made._replace(currency=_currency(cell, ends[-1], codes)))
+    return tuple(read)
 
 
 def _with_unit(name: str, cell: str, one: Language) -> list[Amount]:
-    """Return the amounts of a cell, with the unit of the last one or of the column name."""
+    """Return the amounts of a cell, with the unit of the last one or of the column name.
+
+    Return none if there is no unit, if one is a year of the calendar, or if only the last one has
+    a scale, which may belong to both: `1~3억원`.
+    """
     amounts = list(one.claims.amounts(cell))
-    unit = amounts[-1] if amounts else None
-    if unit and not unit.dimension:
-        unit = next((a for a in one.claims.amounts(f"2 {name}") if a.start == 0), unit)
-    if unit is None or not unit.dimension or not unit.number:
+    unit = next((a for a in reversed(amounts) if a.dimension), None) or _unit(name, one)
+    if unit is None or not unit.number:
+        return []
+    if len(amounts) == 2 and _has_scale(cell, amounts[1]) and not _has_scale(cell, amounts[0]):
         return []
     scale = unit.value / unit.number
-    return [
+    ends = [
         a if a.dimension else a._replace(dimension=unit.dimension, value=a.number * scale)
         for a in amounts
     ]
+    return ends if all(map(_counts, ends)) else []
+
+
+def _unit(name: str, one: Language) -> Amount | None:
+    """Return two of the unit that stands at the start of a column name, or in brackets at its end.
+
+    A word that goes on behind the letters of a unit is none: `일정`, `번호`.
+    """
+    inside = _IN_BRACKETS.search(name)
+    for text in (f"2 {name}", f"2 {inside[1]}" if inside else ""):
+        first = next(one.claims.amounts(text), None)
+        if first and first.start == 0 and first.dimension and not text[first.end :][:1].isalpha():
+            return first._replace(number=2.0)
+    return None
+
+
+def _has_scale(cell: str, amount: Amount) -> bool:
+    """Whether an amount is more than its digits: `3 million`."""
+    plain = _DIGITS.search(cell, amount.start, amount.end)
+    return plain is not None and float(plain[0].replace(",", "")) != amount.number
 
 
 def _two_ends(cell: str, low: Amount, high: Amount, one: Language) -> _Range | None:
@@ -105,14 +216,13 @@ def _two_ends(cell: str, low: Amount, high: Amount, one: Language) -> _Range | N
         or low.value > high.value
         or middle is None
         or not (middle["join"] or middle["upper"] or (middle["lower"] and behind))
+        or (middle["join"] in _LISTS and not (before or middle["lower"] or middle["upper"]))
         or (before and not _is(before, rules.lower_before))
         or (behind and not _is(behind, rules.upper_behind))
     ):
         return None
-    lower, upper = middle["lower"] or before, middle["upper"] or behind
-    return _Range(
-        low.dimension, low.value, high.value, _excludes(lower, one), _excludes(upper, one)
-    )
+    least = _end(low, middle["lower"] or before, inf, one)
+    return _Range(low.dimension, least, _end(high, middle["upper"] or behind, -inf, one))
 
 
 @lru_cache(maxsize=16)
@@ -125,29 +235,30 @@ def _middle(rules: Ranges) -> re.Pattern[str]:
 
 
 def _one_end(cell: str, end: Amount, one: Language) -> _Range | None:
+    """Read `over 10`, `10 or more`, `up to 5`, `5년 이하`: words on one side of the amount."""
     rules = one.ranges
     before, behind = cell[: end.start].strip(), cell[end.end :].strip()
-    word, is_before = (before, True) if before else (behind, False)
-    if bool(before) == bool(behind):  # words on both sides, or none
+    if before and behind:
         return None
+    words = before or behind
     lower = (
-        (*_LOWER_BEFORE, *rules.lower_before) if is_before else _lower_behind(rules.lower_behind)
+        (*_LOWER_BEFORE, *rules.lower_before) if before else (*_LOWER_BEHIND, *rules.lower_behind)
     )
-    upper = (*_UPPER_BEFORE, *rules.upper_before) if is_before else rules.upper_behind
-    without = _excludes(word, one)
-    if _is(word, lower):
-        return _Range(end.dimension, end.value, inf, without_low=without)
-    if _is(word, upper):
-        return _Range(end.dimension, -inf, end.value, without_high=without)
+    upper = (*_UPPER_BEFORE, *rules.upper_before) if before else rules.upper_behind
+    if _is(words, lower):
+        return _Range(end.dimension, _end(end, words, inf, one), inf)
+    if _is(words, upper):
+        return _Range(end.dimension, -inf, _end(end, words, -inf, one))
     return None
 
 
-def _lower_behind(words: Sequence[str]) -> tuple[str, ...]:
-    return (*_LOWER_BEHIND, *words)
+def _end(amount: Amount, words: str, inwards: float, one: Language) -> float:
+    """Return the value of an end of a range, or the next one inwards if the words exclude it."""
+    return nextafter(amount.value, inwards) if _excludes(words, one) else amount.value
 
 
 def _is(text: str, patterns: Sequence[str]) -> bool:
-    return bool(patterns) and re.fullmatch("|".join(patterns), text, re.I) is not None
+    return re.fullmatch("|".join(patterns), text, re.I) is not None
 
 
 def _excludes(words: str, one: Language) -> bool:
