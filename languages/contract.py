@@ -277,11 +277,14 @@ class Claims:
 class Ranges:
     """Words of a range of amounts, as patterns: `3 to 5`, `over 10`, `3년 이상 5년 미만`.
 
-    `between` are those between its two ends. The others make the amount before or behind them its
-    lower or its upper end; `without` matches in those that exclude the end itself.
+    `between` has the words between the two ends. `lower_before` and `lower_behind` have the words
+    before and behind a lower end, `upper_before` and `upper_behind` those of an upper end.
+    `without` matches words that exclude the end itself: `over`, `미만`. `joins` has the words
+    between two amounts that are one (`2 hours and a half`) or two of a list (`5 and 10`).
     """
 
     between: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
     lower_before: tuple[str, ...] = ()
     lower_behind: tuple[str, ...] = ()
     upper_before: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ KINDS = Kinds(
 
 RANGES = Ranges(
     between=("to", "until", "till", "through", "and", "but"),
+    joins=("and", "and an?"),
     lower_before=(
         *("from", "over", "above", "exceeding", "after", "at least", "a minimum of", "between"),
         r"(?<!no )(?<!not )(?:more|longer|older|later|higher|greater) than",

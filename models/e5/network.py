@@ -1,6 +1,7 @@
 """Runs a graph of `models.e5.onnx_graph` on token ids."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,12 @@ per second, and keeps 2.2 GB more than it has loaded instead of .5 GB.
 """
 
 
-BF16_STEPS = ((64, 8), (128, 16), (512, 32))
+BF16_STEPS = ((64, 8), (128, 16), (inf, 32))
 """In bf16 an input of at most so many tokens is padded to a multiple of the second number.
 
-OpenVINO compiles its products for each shape of a batch: 6 to 14 ms, where a query takes 5 with
-AMX and a passage of 300 tokens 50. Without padding nearly each text has another length. AMX
-multiplies tiles of 16 rows: 320 tokens take .8 of the time of 318.
+OpenVINO compiles its products for each new shape of a batch, which takes 6 to 14 ms. With AMX a
+query takes 6 to 14 ms and a passage of 320 tokens 50. Without padding nearly each text has a length
+of its own. AMX multiplies tiles of 16 rows: 320 tokens take .8 of the time of 318.
 """
 
 
@@ -51,11 +52,11 @@ class Network:
     def batches(self, rows: Sequence[Sequence[int]], most_tokens: int) -> Iterator[list[int]]:
         """Iterate over batches of indices of rows, of at most `most_tokens` tokens with padding.
 
-        A batch on a GPU may have more. In bf16 the rows of a batch are padded to the same length,
-        which depends on each row alone: other padding would change the order of sums, and with it
-        the fourth digit of a vector.
+        A batch on a GPU may have more. In bf16 each row is padded to a length that depends on that
+        row alone, and a batch has rows of one padded length: padding to the longest row would
+        change the order of sums, and with that order the fourth digit of a vector.
         """
-        lengths = [self._padded(row) for row in rows]
+        lengths = [self._length(row) for row in rows]
         if self._kind == "openvino bf16":
             return of_one_length(lengths, most_tokens)
         cuda = self._kind == "onnxruntime cuda"
@@ -67,7 +68,7 @@ class Network:
         A token of the start is added before each row and one of the end after it. The outputs have
         the shapes that `tensors` names, with the longest row's number of tokens.
         """
-        longest = max(map(self._padded, rows))
+        longest = max(map(self._length, rows))
         ids = np.full((len(rows), longest), self._special.pad, np.int64)
         mask = np.zeros((len(rows), longest), np.int32)
         for i, row in enumerate(rows):
@@ -77,12 +78,12 @@ class Network:
         values = self._runtime.run(output, {EMBEDDINGS: embeddings, MASK: mask})
         return values if output == VECTORS else values[:, : max(map(len, rows)) + 2]
 
-    def _padded(self, row: Sequence[int]) -> int:
-        """The number of tokens of a row with those of the start and the end, and with padding."""
+    def _length(self, row: Sequence[int]) -> int:
+        """Return the number of tokens of a row with the start token, the end token and padding."""
         tokens = len(row) + 2
         if self._kind != "openvino bf16":
             return tokens
-        step = next((step for most, step in BF16_STEPS if tokens <= most), 1)
+        step = next(step for most, step in BF16_STEPS if tokens <= most)
         return -(-tokens // step) * step
 
     def _embedded(self, ids: npt.NDArray[np.int64]) -> Floats:

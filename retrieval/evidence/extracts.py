@@ -23,7 +23,7 @@ from callslip.retrieval.evidence.clauses import commands
 from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_after
 from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
-from callslip.retrieval.evidence.ranges import counted, holds
+from callslip.retrieval.evidence.ranges import amounts_of, in_range
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
 from callslip.retrieval.evidence.sentences import Span as SentenceSpan
 from callslip.retrieval.evidence.sentences import sentences
@@ -190,7 +190,7 @@ def _of(
     under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
     kinds = kinds_of(target.text, analyzer.codes)
-    amounts = counted(target.text, analyzer.codes)
+    amounts = amounts_of(target.text, analyzer.codes)
     made: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
@@ -229,7 +229,7 @@ def _of(
                 top, bottom = spans[header]
                 named = Span(start=begin + top, end=begin + bottom) if top >= above else None
                 read = paired(texts[header], sentence)
-                worth += IN_RANGE * holds(amounts, texts[header], sentence, analyzer.codes)
+                worth += IN_RANGE * in_range(amounts, texts[header], sentence, analyzer.codes)
                 if target.has_newest(covering_terms) and not commands(read, analyzer.codes):
                     made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
         else:

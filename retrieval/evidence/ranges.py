@@ -25,12 +25,6 @@ YEAR = 1000
 _APOSTROPHES = frozenset("'\u2018\u2019")
 """Characters before a year of two digits: `'24년`."""
 
-_LINKS = ("", "and", "and a")
-"""Texts between two amounts that are one: `2 hours 30 minutes`, `1억 2천만원`."""
-
-_LISTS = (",", "and")
-"""Texts between two numbers of a list, and between the ends of a range with further words."""
-
 _BETWEEN = ("-", "\u2013", "\u2014", "~", "\u301c", "\uff5e")
 _LOWER_BEFORE, _LOWER_BEHIND = (">", ">=", "\u2265"), (r"\+", "~", "-", "\u2013")
 _UPPER_BEFORE = ("<", "<=", "\u2264", "~")
@@ -39,7 +33,7 @@ _IN_BRACKETS = re.compile(r"\(([^()]+)\)$")
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 
-class Counted(NamedTuple):
+class QuestionAmount(NamedTuple):
     """An amount of a question in the smallest unit of its dimension, with its currency."""
 
     dimension: str
@@ -55,7 +49,7 @@ class _Range(NamedTuple):
     high: float
     currency: frozenset[str] = frozenset()
 
-    def has(self, amount: Counted) -> bool:
+    def has(self, amount: QuestionAmount) -> bool:
         """Whether an amount is in the range; one in another currency is not."""
         other = self.currency and amount.currency and not self.currency & amount.currency
         inside = self.low <= amount.value <= self.high
@@ -63,29 +57,33 @@ class _Range(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def counted(question: str, codes: Codes = DEFAULT) -> tuple[Counted, ...]:
-    """Return the amounts of a question with a unit, except times of day, dates and ordinals.
+def amounts_of(question: str, codes: Codes = DEFAULT) -> tuple[QuestionAmount, ...]:
+    """Return the amounts of a question that have a unit.
 
-    `more than 10 years` is a little more than ten, and `less than 1 year` a little less than one.
+    Times of day, dates, ordinals, years of the calendar and amounts of several parts (`2 hours 30
+    minutes`, `1억 2천만원`) are left out. `more than 10 years` is the next float above ten years,
+    and `less than 1 year` the one below a year.
     """
-    claims, made = claims_of(question, codes), list[Counted]()
+    claims, made = claims_of(question, codes), list[QuestionAmount]()
     amounts = list(claims.amounts(question))
     joined = {
         each
         for one, other in pairwise(amounts)
-        if question[one.end : other.start].strip().lower() in _LINKS
+        if _joins(question[one.end : other.start].strip(), codes)
         for each in (one, other)
     }
     for amount in amounts:
         apostrophe = question[: amount.start][-1:] in _APOSTROPHES
         if amount not in joined and not apostrophe and _counts(amount):
             value = _compared(question, amount, codes)
-            made.append(Counted(amount.dimension, value, _currency(question, amount, codes)))
+            made.append(QuestionAmount(amount.dimension, value, _currency(question, amount, codes)))
     return tuple(made)
 
 
-def holds(amounts: Sequence[Counted], header: str, row: str, codes: Codes = DEFAULT) -> bool:
-    """Whether the first range of a table row, of the dimension of one of the amounts, has it.
+def in_range(
+    amounts: Sequence[QuestionAmount], header: str, row: str, codes: Codes = DEFAULT
+) -> bool:
+    """Whether a row has an amount in its first range of the dimension of the amount.
 
     The unit of the range stands in the cell, or in its column name at the start or in brackets at
     the end: `Years of service`, `근속 기간(년)`. Of a short row without cells the text before its
@@ -109,7 +107,10 @@ def _counts(amount: Amount) -> bool:
 
 
 def _compared(text: str, amount: Amount, codes: Codes) -> float:
-    """Return the value of an amount, or the next one where its own is left out: `over 5 years`."""
+    """Return the value of an amount, or the next float if the words around it exclude the amount.
+
+    That is the one above for `over 5 years`, and the one below for `5년 미만`.
+    """
     before, behind = text[: amount.start].rstrip(), text[amount.end :].lstrip()
     for one in languages(codes):
         rules = one.ranges
@@ -133,6 +134,11 @@ def _at_start(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})", re.I)
 
 
+def _joins(text: str, codes: Codes) -> bool:
+    """Whether two amounts with this text between them are one: `2 hours 30 minutes`."""
+    return not text or any(_is(text, one.ranges.joins) for one in languages(codes))
+
+
 def _currency(text: str, amount: Amount, codes: Codes) -> frozenset[str]:
     if amount.dimension != "money":
         return frozenset()
@@ -140,7 +146,7 @@ def _currency(text: str, amount: Amount, codes: Codes) -> frozenset[str]:
 
 
 def _starts(row: str) -> Iterator[str]:
-    """Iterate over the first cells that a row without marks may have, the longest first."""
+    """Iterate over the first cells that a row without cells may have, the longest first."""
     if len(row) <= LONGEST:
         ends = [amount.start for amount in digits(row)][1:3]
         starts = (row[:end].strip() for end in reversed(ends))
@@ -170,8 +176,8 @@ def _read(name: str, cell: str, codes: Codes) -> tuple[_Range, ...]:
 def _with_unit(name: str, cell: str, one: Language) -> list[Amount]:
     """Return the amounts of a cell, with the unit of the last one or of the column name.
 
-    Return none if there is no unit, if one is a year of the calendar, or if only the last one has
-    a scale, which may belong to both: `1~3억원`.
+    Return none if there is no unit, if an amount is a year of the calendar, a time of day or an
+    ordinal, or if only the last one has a scale, which may belong to both: `1~3억원`.
     """
     amounts = list(one.claims.amounts(cell))
     unit = next((a for a in reversed(amounts) if a.dimension), None) or _unit(name, one)
@@ -188,7 +194,7 @@ def _with_unit(name: str, cell: str, one: Language) -> list[Amount]:
 
 
 def _unit(name: str, one: Language) -> Amount | None:
-    """Return two of the unit that stands at the start of a column name, or in brackets at its end.
+    """Return the amount of 2 in the unit at the start of a column name or in brackets at its end.
 
     A word that goes on behind the letters of a unit is none: `일정`, `번호`.
     """
@@ -196,7 +202,7 @@ def _unit(name: str, one: Language) -> Amount | None:
     for text in (f"2 {name}", f"2 {inside[1]}" if inside else ""):
         first = next(one.claims.amounts(text), None)
         if first and first.start == 0 and first.dimension and not text[first.end :][:1].isalpha():
-            return first._replace(number=2.0)
+            return first._replace(number=2.0)  # a scale is of the unit: `million euros`
     return None
 
 
@@ -216,13 +222,18 @@ def _two_ends(cell: str, low: Amount, high: Amount, one: Language) -> _Range | N
         or low.value > high.value
         or middle is None
         or not (middle["join"] or middle["upper"] or (middle["lower"] and behind))
-        or (middle["join"] in _LISTS and not (before or middle["lower"] or middle["upper"]))
+        or (_is_list(middle["join"], rules) and not (before or middle["lower"] or middle["upper"]))
         or (before and not _is(before, rules.lower_before))
         or (behind and not _is(behind, rules.upper_behind))
     ):
         return None
     least = _end(low, middle["lower"] or before, inf, one)
     return _Range(low.dimension, least, _end(high, middle["upper"] or behind, -inf, one))
+
+
+def _is_list(join: str | None, rules: Ranges) -> bool:
+    """Whether a text makes two numbers a list (`5, 10`) unless words mark an end of a range."""
+    return join == "," or (join is not None and bool(rules.joins) and _is(join, rules.joins))
 
 
 @lru_cache(maxsize=16)
@@ -238,7 +249,7 @@ def _one_end(cell: str, end: Amount, one: Language) -> _Range | None:
     """Read `over 10`, `10 or more`, `up to 5`, `5년 이하`: words on one side of the amount."""
     rules = one.ranges
     before, behind = cell[: end.start].strip(), cell[end.end :].strip()
-    if before and behind:
+    if bool(before) == bool(behind):  # words on both sides, or none
         return None
     words = before or behind
     lower = (

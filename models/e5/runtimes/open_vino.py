@@ -79,7 +79,7 @@ class OpenVino:
     def __init__(self, graph: Path, threads: int, at_once: int) -> None:
         """At most `at_once` inferences of `threads` threads each run at once.
 
-        Each of these takes 25 MB, and as much again after texts of many lengths.
+        Each of these takes 25 MB, and some 50 MB more after texts of many lengths (`SHAPES`).
         """
         vendor = _without_telemetry()
         os.environ.setdefault(*PRIMITIVES)
