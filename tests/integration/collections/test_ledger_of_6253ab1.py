@@ -26,6 +26,10 @@ EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 TOLERANCE = 1e-3
 """Of scores: where the processor multiplies bf16, the embedder's fourth digit differs."""
 
+MEMORY_TOLERANCE = 1e-2
+"""Of the bonus of memory, for which a question that is nearly the same counts more: with bf16 it is
+.3738 instead of .3766."""
+
 RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 """Of the last five minutes; null after that."""
 
@@ -83,7 +87,8 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
         for number, pair in enumerate(zip(expected, actual, strict=True)):
             yield from differences(*pair, path=f"{path}/{number}")
     elif isinstance(expected, float) and isinstance(actual, int | float):
-        if actual != pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE):
+        most = MEMORY_TOLERANCE if path.endswith("/basis/memory") else TOLERANCE
+        if actual != pytest.approx(expected, rel=most, abs=most):
             yield f"{path}: {expected} became {actual}"
     elif expected != actual and expected not in RATES:
         yield f"{path}: {expected!r} became {actual!r}"
