@@ -29,6 +29,7 @@ from callslip.errors import (
     PermanentError,
     PermissionMissing,
 )
+from callslip.messages.values import is_unicode
 from callslip.readers import check_readers
 from callslip.vocabulary import MOST_COMPARED, StoreKind
 
@@ -187,16 +188,7 @@ def _compared(source: Source) -> dict[str, Any] | None:
         return None
     fields = {"name": source.name, "filename": source.path.name, "sha256": digest}
     fields |= {name: source.fields[name] for name in _COMPARED if name in source.fields}
-    return fields if _is_utf8(json.dumps(fields, ensure_ascii=False)) else None
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether a text can be sent: the name of a file can be any bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return fields if is_unicode(json.dumps(fields, ensure_ascii=False)) else None
 
 
 class _Progress:
@@ -265,7 +257,7 @@ def _send(
 ) -> Submitted | None:
     """Send one file; return None if it failed. Raises Overloaded if it has to be sent later."""
     try:
-        if not _is_utf8(source.name):
+        if not is_unicode(source.name):  # the name of a file can be any bytes
             raise InvalidRequest(f"{source.name!r} is not a name in UTF-8", hint="Rename the file.")
         if source.path.stat().st_size == 0:
             raise EmptyFile(f"{source.name!r} has no bytes")

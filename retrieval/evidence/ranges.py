@@ -12,7 +12,7 @@ from math import inf, nextafter
 from typing import NamedTuple
 
 from callslip.languages import DEFAULT, Codes, languages
-from callslip.languages.contract import Amount, Language, Ranges, digits
+from callslip.languages.contract import Amount, Claims, Ranges, digits
 from callslip.retrieval.evidence.clauses import claims_of
 from callslip.retrieval.evidence.table_rows import cells, columns
 
@@ -119,7 +119,7 @@ def _compared(text: str, amount: Amount, codes: Codes) -> float:
             (-inf, rules.upper_before, rules.upper_behind),
         ):
             words = _at_end(ahead).search(before) or _at_start(following).match(behind)
-            if words and _excludes(words[0], one):
+            if words and _excludes(words[0], rules):
                 return nextafter(amount.value, towards)
     return amount.value
 
@@ -163,24 +163,24 @@ def _read(name: str, cell: str, codes: Codes) -> tuple[_Range, ...]:
     cell, name = " ".join(cell.split()), " ".join(name.split())
     read: list[_Range] = []
     for one in languages(codes):
-        ends = _with_unit(name, cell, one)
+        ends = _with_unit(name, cell, one.claims)
         if len(ends) == 2:
-            made = _two_ends(cell, ends[0], ends[1], one)
+            made = _two_ends(cell, ends[0], ends[1], one.ranges)
         else:
-            made = _one_end(cell, ends[0], one) if ends else None
+            made = _one_end(cell, ends[0], one.ranges) if ends else None
         if made:
             read.append(made._replace(currency=_currency(cell, ends[-1], codes)))
     return tuple(read)
 
 
-def _with_unit(name: str, cell: str, one: Language) -> list[Amount]:
+def _with_unit(name: str, cell: str, claims: Claims) -> list[Amount]:
     """Return the amounts of a cell, with the unit of the last one or of the column name.
 
     Return none if there is no unit, if an amount is a year of the calendar, a time of day or an
     ordinal, or if only the last one has a scale, which may belong to both: `1~3억원`.
     """
-    amounts = list(one.claims.amounts(cell))
-    unit = next((a for a in reversed(amounts) if a.dimension), None) or _unit(name, one)
+    amounts = list(claims.amounts(cell))
+    unit = next((a for a in reversed(amounts) if a.dimension), None) or _unit(name, claims)
     if unit is None or not unit.number:
         return []
     if len(amounts) == 2 and _has_scale(cell, amounts[1]) and not _has_scale(cell, amounts[0]):
@@ -193,14 +193,14 @@ def _with_unit(name: str, cell: str, one: Language) -> list[Amount]:
     return ends if all(map(_counts, ends)) else []
 
 
-def _unit(name: str, one: Language) -> Amount | None:
+def _unit(name: str, claims: Claims) -> Amount | None:
     """Return the amount of 2 in the unit at the start of a column name or in brackets at its end.
 
     A word that goes on behind the letters of a unit is none: `일정`, `번호`.
     """
     inside = _IN_BRACKETS.search(name)
     for text in (f"2 {name}", f"2 {inside[1]}" if inside else ""):
-        first = next(one.claims.amounts(text), None)
+        first = next(claims.amounts(text), None)
         if first and first.start == 0 and first.dimension and not text[first.end :][:1].isalpha():
             return first._replace(number=2.0)  # a scale is of the unit: `million euros`
     return None
@@ -212,9 +212,8 @@ def _has_scale(cell: str, amount: Amount) -> bool:
     return plain is not None and float(plain[0].replace(",", "")) != amount.number
 
 
-def _two_ends(cell: str, low: Amount, high: Amount, one: Language) -> _Range | None:
+def _two_ends(cell: str, low: Amount, high: Amount, rules: Ranges) -> _Range | None:
     """Read `3 to 5`, `3 or more, under 5`, `at least 3 but less than 5`, `3년 이상 5년 미만`."""
-    rules = one.ranges
     before, behind = cell[: low.start].strip(), cell[high.end :].strip()
     middle = _middle(rules).fullmatch(cell[low.end : high.start].strip())
     if (
@@ -227,13 +226,13 @@ def _two_ends(cell: str, low: Amount, high: Amount, one: Language) -> _Range | N
         or (behind and not _is(behind, rules.upper_behind))
     ):
         return None
-    least = _end(low, middle["lower"] or before, inf, one)
-    return _Range(low.dimension, least, _end(high, middle["upper"] or behind, -inf, one))
+    least = _end(low, middle["lower"] or before, inf, rules)
+    return _Range(low.dimension, least, _end(high, middle["upper"] or behind, -inf, rules))
 
 
 def _is_list(join: str | None, rules: Ranges) -> bool:
     """Whether a text makes two numbers a list (`5, 10`) unless words mark an end of a range."""
-    return join == "," or (join is not None and bool(rules.joins) and _is(join, rules.joins))
+    return join == "," or (join is not None and _is(join, rules.joins))
 
 
 @lru_cache(maxsize=16)
@@ -245,9 +244,8 @@ def _middle(rules: Ranges) -> re.Pattern[str]:
     return re.compile(pattern, re.I)
 
 
-def _one_end(cell: str, end: Amount, one: Language) -> _Range | None:
+def _one_end(cell: str, end: Amount, rules: Ranges) -> _Range | None:
     """Read `over 10`, `10 or more`, `up to 5`, `5년 이하`: words on one side of the amount."""
-    rules = one.ranges
     before, behind = cell[: end.start].strip(), cell[end.end :].strip()
     if bool(before) == bool(behind):  # words on both sides, or none
         return None
@@ -257,20 +255,20 @@ def _one_end(cell: str, end: Amount, one: Language) -> _Range | None:
     )
     upper = (*_UPPER_BEFORE, *rules.upper_before) if before else rules.upper_behind
     if _is(words, lower):
-        return _Range(end.dimension, _end(end, words, inf, one), inf)
+        return _Range(end.dimension, _end(end, words, inf, rules), inf)
     if _is(words, upper):
-        return _Range(end.dimension, -inf, _end(end, words, -inf, one))
+        return _Range(end.dimension, -inf, _end(end, words, -inf, rules))
     return None
 
 
-def _end(amount: Amount, words: str, inwards: float, one: Language) -> float:
+def _end(amount: Amount, words: str, inwards: float, rules: Ranges) -> float:
     """Return the value of an end of a range, or the next one inwards if the words exclude it."""
-    return nextafter(amount.value, inwards) if _excludes(words, one) else amount.value
+    return nextafter(amount.value, inwards) if _excludes(words, rules) else amount.value
 
 
 def _is(text: str, patterns: Sequence[str]) -> bool:
     return re.fullmatch("|".join(patterns), text, re.I) is not None
 
 
-def _excludes(words: str, one: Language) -> bool:
-    return words in _WITHOUT or one.ranges.without.search(words) is not None
+def _excludes(words: str, rules: Ranges) -> bool:
+    return words in _WITHOUT or rules.without.search(words) is not None
