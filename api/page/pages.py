@@ -29,7 +29,7 @@ from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
-from callslip.api.http.problems import is_for_browser, of_http
+from callslip.api.http.problems import MEDIA_TYPE, accepts_html, of_http, problem
 from callslip.api.identity import batch_names
 from callslip.api.identity.current import caller, check_collection, check_scope, known_caller
 from callslip.api.messages import documents as messages
@@ -56,6 +56,9 @@ SHOWN = 50
 LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
 """The page shows a batch until it received no document for a day, and a finished batch for 10
 min."""
+
+_PAGES = frozenset({"pages", "chunk_pages", "editing", "proposals", "login", "comparing"})
+"""The blueprints whose responses a browser shows."""
 
 BATCHES = 3
 """The most batches that the page shows."""
@@ -186,10 +189,20 @@ def _failed(error: CallslipError) -> Response:
 
 @blueprint.app_errorhandler(404)
 def _no_page(error: NotFound) -> Response:
-    """An address that leads nowhere: a page for a browser, for programs the usual problem."""
-    if not is_for_browser():
+    """An address that leads nowhere: for a browser it is called a page."""
+    if not accepts_html():
         return of_http(error)
-    return _html("problem.html", 404, error=errors.NotFound(f"there is no page {request.path}"))
+    return problem(errors.NotFound(f"there is no page {request.path}"))
+
+
+@blueprint.after_app_request
+def _as_page(response: Response) -> Response:
+    """Show a problem to a browser as a page, except where the API's own paths are opened in it."""
+    of_api = request.endpoint is not None and request.blueprint not in _PAGES
+    if response.content_type == MEDIA_TYPE and accepts_html() and not of_api:
+        response.set_data(render_template("problem.html", error=json.loads(response.get_data())))
+        response.content_type = "text/html; charset=utf-8"
+    return response
 
 
 @blueprint.after_app_request

@@ -358,6 +358,26 @@ def test_an_address_that_leads_nowhere_is_a_page_for_a_browser_and_a_problem_for
     assert shown.content_type == "application/problem+json"
 
 
+def test_what_is_refused_before_a_page_can_answer_is_a_page_for_a_browser(
+    client: FlaskClient,
+) -> None:
+    client = client.application.test_client(use_cookies=False)
+    browser = {"Accept": "text/html,*/*;q=0.8"}
+    for status, path, sent in (
+        (404, "/nosuch", {}),
+        (405, "/login/begin", {}),
+        (403, "/login", {"HTTP_ORIGIN": "http://elsewhere.example"}),
+        (413, "/login", {"CONTENT_LENGTH": "1000000000"}),
+    ):
+        page = client.post(path, data={"key": "x"}, headers=browser, environ_overrides=sent)
+        assert (page.status_code, page.content_type) == (status, "text/html; charset=utf-8"), path
+        assert "This did not work" in page.text
+        program = client.post(path, data={"key": "x"}, environ_overrides=sent)
+        assert (program.status_code, program.content_type) == (status, "application/problem+json")
+    of_api = client.get("/v1/documents/nosuch", headers=browser)
+    assert (of_api.status_code, of_api.content_type) == (404, "application/problem+json")
+
+
 def test_an_unknown_document_is_told(client: FlaskClient, filled: Ledger) -> None:
     page = client.get("/page/passage?document=none&start=0&end=1")
     assert page.status_code == 404
