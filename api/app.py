@@ -6,7 +6,7 @@ from callslip.api.http import csrf
 from callslip.api.http.base_app import base_app
 from callslip.api.http.description import serve_description
 from callslip.api.identity.guard import guard
-from callslip.api.page import chunk_pages, editing, login, pages, proposals
+from callslip.api.page import chunk_pages, editing, login, pages, proposals, refusals
 from callslip.api.v1 import (
     batches,
     collections,
@@ -56,5 +56,6 @@ def create_app(context: Context) -> OpenAPI:
     app.register_blueprint(editing.blueprint)
     app.register_blueprint(proposals.blueprint)
     app.register_blueprint(login.blueprint)
+    refusals.show(app)
     serve_description(app)
     return app

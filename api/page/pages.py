@@ -22,14 +22,11 @@ from flask import (
 )
 from markupsafe import Markup, escape
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import NotFound
 
-from callslip import errors
 from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
-from callslip.api.http.problems import MEDIA_TYPE, accepts_html, of_http, problem
 from callslip.api.identity import batch_names
 from callslip.api.identity.current import caller, check_collection, check_scope, known_caller
 from callslip.api.messages import documents as messages
@@ -56,9 +53,6 @@ SHOWN = 50
 LOOKED_BACK_SECONDS, STAYS_SECONDS = 86_400.0, 600.0
 """The page shows a batch until it received no document for a day, and a finished batch for 10
 min."""
-
-_PAGES = frozenset({"pages", "chunk_pages", "editing", "proposals", "login", "comparing"})
-"""The blueprints whose responses a browser shows."""
 
 BATCHES = 3
 """The most batches that the page shows."""
@@ -185,24 +179,6 @@ def passage() -> Response:
 @blueprint.errorhandler(CallslipError)
 def _failed(error: CallslipError) -> Response:
     return _html("problem.html", error.status, error=error)
-
-
-@blueprint.app_errorhandler(404)
-def _no_page(error: NotFound) -> Response:
-    """An address that leads nowhere: for a browser it is called a page."""
-    if not accepts_html():
-        return of_http(error)
-    return problem(errors.NotFound(f"there is no page {request.path}"))
-
-
-@blueprint.after_app_request
-def _as_page(response: Response) -> Response:
-    """Show a problem to a browser as a page, except where the API's own paths are opened in it."""
-    of_api = request.endpoint is not None and request.blueprint not in _PAGES
-    if response.content_type == MEDIA_TYPE and accepts_html() and not of_api:
-        response.set_data(render_template("problem.html", error=json.loads(response.get_data())))
-        response.content_type = "text/html; charset=utf-8"
-    return response
 
 
 @blueprint.after_app_request
