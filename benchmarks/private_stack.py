@@ -1,9 +1,11 @@
 """A private Callslip stack for a benchmark: `callslip up` in its own folder and on free ports."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -56,7 +58,7 @@ def private_stack(
     processes run with the interpreter `python`. Raises StartError, with the stack's output, if the
     stack does not become ready.
     """
-    with _folder(lasting) as folder:
+    with _folder(lasting) as folder, _ended_by_sigterm():
         data_dir = Path(folder).resolve()
         variables = {
             name: text
@@ -91,6 +93,19 @@ def private_stack(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the program as an exception, so that its stack is stopped too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _folder(lasting: Path | None) -> AbstractContextManager[str]:
