@@ -239,13 +239,17 @@ class Kinds:
     `questions` has patterns of questions, each with the kinds that they ask for: `number`,
     `date`, `address`, or the dimension of an `Amount`. A match of `counted` is a question for a
     number; its unit follows the match: `how many`. A match of `number` or `date` is one; years in
-    digits and addresses are the same in all languages.
+    digits and addresses are the same in all languages. A match of `labels` is a label whose
+    `number` stands before its `name`: `4급지`. Of each pair in `needed` the answer to a question
+    that matches the first pattern matches the second one.
     """
 
     questions: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = ()
     counted: re.Pattern[str] = NEVER
     number: re.Pattern[str] = re.compile(r"\d")
     date: re.Pattern[str] = NEVER
+    labels: re.Pattern[str] = NEVER
+    needed: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """answerer: drafts an answer with citations, with the language model or from extracts."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from math import log
 
 from langgraph.runtime import Runtime
@@ -13,21 +13,26 @@ from callslip.agent.prompting import Written, ask_model, fitting, has_model, sho
 from callslip.agent.reports import Step
 from callslip.agent.state import Question, State, required
 from callslip.errors import BadReply
+from callslip.languages import Codes
 from callslip.models.language_models.completion import estimated
 from callslip.models.text.analyzer import Analyzer
 from callslip.models.text.language import differ
 from callslip.retrieval.evidence.extracts import Target, extracts, lead, nearest
+from callslip.retrieval.evidence.kinds import has_needed
+from callslip.retrieval.evidence.labels import has_labels, labels_of
 from callslip.retrieval.evidence.numbers import (
     around,
     asks_count,
     has_count,
+    has_later_years,
     has_numbers,
     named_numbers,
 )
 from callslip.retrieval.evidence.rivals import NEAR, contradicting
 from callslip.retrieval.evidence.sufficiency import sigmoid, weighed
 from callslip.retrieval.messages import Hit
-from callslip.retrieval.query.time_expressions import without_time
+from callslip.retrieval.query.as_of import FROM
+from callslip.retrieval.query.time_expressions import read_time, without_time
 
 READER = log(7.0)
 """Added to the log odds if the model says that the passages answer the question. The factor is
@@ -81,8 +86,10 @@ def _extracted(state: State, context: RunContext) -> Draft:
     counts = [has_count(e.text, codes) for e in best_extracts]
     if asks_count(target.text, codes) and not any(counts):
         return Draft()
+    if any(not has_needed(target.text, e.text, codes) for e in best_extracts[:1]):
+        return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
-    if best_hit and not has_numbers(named_numbers(searched.plan.topic), around(best_hit)):
+    if best_hit and not _is_about(target.text, searched.plan.topic, best_hit, codes):
         return Draft()
     if best_extracts and (
         other := contradicting(
@@ -111,13 +118,31 @@ def _extracted(state: State, context: RunContext) -> Draft:
     return Draft(tuple(sentences.values()), citations.all())
 
 
+def _is_about(question: str, topic: str, hit: Hit, codes: Codes) -> bool:
+    """Whether a passage has the numbers and labels that a question names, and not only later years.
+
+    `topic` is the question without its time. The years count if the question has a time and the
+    passage no date from which it is in force.
+    """
+    text, labels = around(hit), labels_of(topic, codes)
+    if not has_numbers(named_numbers(topic), text):
+        return False
+    if not has_labels(labels, f"{text}\n{hit.filename}"):
+        return False
+    stated = None if hit.properties.get(FROM) else read_time(question, _today(), codes)
+    return stated is None or not has_later_years(text, stated.day.year)
+
+
 def _newest(question: Question, idf: Mapping[str, float], analyzer: Analyzer) -> dict[str, float]:
     """Return the IDF of the words of the newest fragment, but for a time; empty without one."""
     if not question.tails:
         return {}
-    today = datetime.now().astimezone().date()
-    words = analyzer.analyze(without_time(question.tails[-1], today, analyzer.codes)).split()
+    words = analyzer.analyze(without_time(question.tails[-1], _today(), analyzer.codes)).split()
     return {word: idf[word] for word in words if word in idf}
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
 
 
 def _written(

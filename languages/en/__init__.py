@@ -244,6 +244,7 @@ _SENTENCES = Sentences(
         r"|vs|cf|e\.g|i\.e|al|approx|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|U\.S|U\.K|a\.m|p\.m"
         r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
     ),
+    continues=re.compile(r"(?<=\bno)\.\s?\d"),
     letters="a-z",
     small="a-z",
     uncut=(

@@ -10,6 +10,8 @@ _MEASURES = (
     r"|sizes?|distance|temperatures?|speed"
 )
 
+_OF = r"what(?:['’]s|\s+(?:is|are))\s+(?:the|your|their|its|his|her)\s+(?:[\w'’-]+\s+){0,3}?"
+
 
 def _asks(text: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{text})\b", re.I)
@@ -53,6 +55,10 @@ KINDS = Kinds(
         r"January|February|(?-i:March|May)|April|June|July|August|September|October|November|December"
         r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|centur(?:y|ies)"
         r"|daily|weekly|monthly|yearly|annually"
+    ),
+    needed=(
+        (_asks(rf"{_OF}(?:tele)?phone\s+(?:numbers?|extension)"), re.compile(r"\d{3}")),
+        (_asks(rf"{_OF}e-?mail\s+address(?:es)?"), re.compile("@")),
     ),
 )
 

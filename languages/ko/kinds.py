@@ -4,6 +4,8 @@ import re
 
 from callslip.languages.contract import Kinds, Ranges, words
 
+_WHAT = r"(?:[은는이가]?\s?(?:무엇|뭐|뭔|어떻게\s?되|몇)|[은는를]?\s?(?:알려|\?|？|$))"
+
 KINDS = Kinds(
     questions=(
         (
@@ -38,6 +40,14 @@ KINDS = Kinds(
         r"|[일이삼사오육칠팔구십백천만]{2,}\s?(?:일|개월|년|원|명|시간|분|주|퍼센트|세|회)"
     ),
     date=re.compile(r"\d\s?월|\d\s?일(?![가-힣]{0,2}반)|[월화수목금토일]요일|매[일월년주]"),
+    labels=re.compile(
+        r"(?<![\d.,~])(?P<number>\d{1,3})\s?(?P<name>급지|등급|학년|호선|단계|순위|[차종층동]"
+        r"(?![가-힣]{2})|인\s?가구)"
+    ),
+    needed=(
+        (re.compile(rf"(?:전화|내선)\s?번호{_WHAT}"), re.compile(r"\d{3}")),
+        (re.compile(rf"메일\s?주소{_WHAT}"), re.compile("@")),
+    ),
 )
 
 RANGES = Ranges(

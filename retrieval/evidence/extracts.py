@@ -22,6 +22,7 @@ from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.clauses import commands
 from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_after
 from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
+from callslip.retrieval.evidence.labels import has_labels, labels_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
 from callslip.retrieval.evidence.ranges import amounts_of, in_range
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
@@ -39,6 +40,9 @@ BEFORE = 0.7
 
 IN_RANGE = 0.3
 """The score of a table row whose range has an amount of the question: `3 to 5` for four years."""
+
+OTHER_LABEL = 0.3
+"""What a sentence loses whose labels have other numbers than the question: `X200` for `X300`."""
 
 READER, DECADES = 0.2, 5.0
 """The score of the sentence that the reader chooses, and the distance in log odds of a sentence to
@@ -191,6 +195,7 @@ def _of(
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
     kinds = kinds_of(target.text, analyzer.codes)
     amounts = amounts_of(target.text, analyzer.codes)
+    labels = labels_of(target.text, analyzer.codes)
     made: list[Extract] = []
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
@@ -213,6 +218,7 @@ def _of(
             else:
                 led = frozenset()
             worth += fit(sentence, kinds, analyzer.codes)
+            worth -= OTHER_LABEL * (not has_labels(labels, sentence))
             if odds is not None:
                 worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
             begin = hit.span.start - above

@@ -53,6 +53,12 @@ def fit(statement: str, kinds: Set[str], codes: Codes = DEFAULT) -> float:
     return NUMBER * numbered + EXACT * exact
 
 
+def has_needed(question: str, statement: str, codes: Codes = DEFAULT) -> bool:
+    """Whether a statement has what the question names: the digits of a telephone number."""
+    pairs = (pair for one in languages(codes) for pair in one.kinds.needed)
+    return all(needed.search(statement) for asks, needed in pairs if asks.search(question))
+
+
 def has_number(statement: str, codes: Codes = DEFAULT) -> bool:
     """Whether a statement has a number, in digits or in words."""
     return any(one.kinds.number.search(statement) for one in languages(codes))

@@ -22,6 +22,7 @@ _NAMED = re.compile(
 )
 _ARTICLE = re.compile(r"\bArt(?:icle|\.) ?(\d+)\b", re.I)
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_YEARS = re.compile(rf"(?<![\d.,]){_YEAR.pattern}(?!\d|[.,]\d{{3}})")
 
 
 def asks_count(question: str, codes: Codes = DEFAULT) -> bool:
@@ -61,6 +62,12 @@ def has_numbers(numbers: frozenset[str], text: str) -> bool:
         n in articles if "조" in n else any(each == n or each.startswith(f"{n}.") for each in there)
         for n in numbers
     )
+
+
+def has_later_years(text: str, year: int) -> bool:
+    """Whether a text has years, and all of them are after this one."""
+    years = [int(each) for each in _YEARS.findall(text)]
+    return bool(years) and min(years) > year
 
 
 def around(hit: Hit) -> str:

@@ -168,6 +168,37 @@ def test_a_question_names_the_time_that_it_asks_about(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize(
+    ("filename", "text", "question", "other"),
+    [
+        (
+            "boilers.md",
+            "| Boiler | Water tank |\n|---|---|\n| X100 | 1.2 litres |\n| X200 | 1.8 litres |\n",
+            "How big is the water tank of the boiler X200?",
+            "How big is the water tank of the boiler X300?",
+        ),
+        (
+            "grant.txt",
+            "The housing grant is 500 euros. It is paid for flats that are rented from 2026 on.",
+            "How much was the housing grant in 2026?",
+            "How much was the housing grant in 2024?",
+        ),
+        (
+            "shop.txt",
+            "The telephone number of the harbour shop is 0161 555 0110. It has tents.",
+            "What is the telephone number of the harbour shop?",
+            "What is the e-mail address of the harbour shop?",
+        ),
+    ],
+)
+def test_what_a_question_names_is_not_answered_with_another_one(
+    setup: Setup, filename: str, text: str, question: str, other: str
+) -> None:
+    setup.put(filename, text)
+    assert setup.ask(question).answered
+    assert not setup.ask(other).answered
+
+
+@pytest.mark.parametrize(
     ("question", "old", "new", "text"),
     [
         (

@@ -6,6 +6,7 @@ from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_a
 from callslip.retrieval.evidence.numbers import (
     asks_count,
     has_count,
+    has_later_years,
     has_numbers,
     named_numbers,
 )
@@ -137,6 +138,15 @@ def test_a_connective_depends_on_the_sentence_before(text: str, depends: bool) -
 )
 def test_a_question_is_about_these_numbers(question: str, numbers: set[str]) -> None:
     assert named_numbers(question) == numbers
+
+
+def test_a_text_of_later_years_alone_is_about_another_time() -> None:
+    assert has_later_years("For flats from 1 January 2026 on; 500 euros.", 2024)
+    assert not has_later_years("For flats from 1 January 2026 on; 500 euros.", 2026)
+    assert not has_later_years("Since 2019; from 2026 on 600 euros.", 2024)
+    assert not has_later_years("2,026 euros, 2026,100 and 12026", 2024)
+    assert not has_later_years("500 euros", 2024)
+    assert has_later_years("2026년 1월 1일부터 500만 원", 2024)
 
 
 def test_numbers_are_compared_whole() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from callslip.retrieval.evidence.kinds import EXACT, NUMBER, fit, has_number, kinds_of
+from callslip.retrieval.evidence.kinds import EXACT, NUMBER, fit, has_needed, has_number, kinds_of
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,24 @@ def test_each_language_has_its_numbers() -> None:
     assert not has_number("twelve books", ("ko",))
     assert has_number("nach 12 Tagen", ("de",))
     assert kinds_of("Wie viele Tage?", ("de",)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "has"),
+    [
+        ("What is the phone number of the shop?", "Tents are delivered in 3 to 5 days.", False),
+        ("What is the phone number of the shop?", "Call 0161 555 0110.", True),
+        ("What's their telephone extension?", "Extension 2301", True),
+        ("What is the library's e-mail address?", "Write to the library.", False),
+        ("What is the library's e-mail address?", "Write to library@example.org.", True),
+        ("What is the best way to change my e-mail address?", "Open the settings.", True),
+        ("How do I list all phone numbers?", "Open the settings.", True),
+        ("도서관 전화번호는 무엇인가요?", "도서관은 9시에 연다.", False),
+        ("도서관 전화번호 알려 주세요", "도서관(055-000-3700)", True),
+        ("담당자 내선번호가 뭐예요?", "내선 2301", True),
+        ("이메일 주소는?", "홈페이지로 신청한다.", False),
+        ("메일 주소를 바꾸려면?", "설정에서 바꾼다.", True),
+    ],
+)
+def test_an_answer_has_what_a_question_names(question: str, statement: str, has: bool) -> None:
+    assert has_needed(question, statement) is has

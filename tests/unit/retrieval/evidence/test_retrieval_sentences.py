@@ -35,6 +35,8 @@ def reply(text: str) -> list[str]:
         ("Tools, e.g. saws, cost more. Ask.", ["Tools, e.g. saws, cost more.", "Ask."]),
         ("It is at 5 p.m. on Mon. or so. Go.", ["It is at 5 p.m. on Mon.", "or so.", "Go."]),
         ("U.S. law, Art. 5 and No. 7. End.", ["U.S. law, Art. 5 and No. 7.", "End."]),
+        ("One space, no. 12, is ours. End.", ["One space, no. 12, is ours.", "End."]),
+        ("The answer is no. Guests pay.", ["The answer is no.", "Guests pay."]),
         ("The limit is 30. Guests pay 9.", ["The limit is 30.", "Guests pay 9."]),
         ("It costs 3.5 euros. Or 4.", ["It costs 3.5 euros.", "Or 4."]),
         ("Section 3. Scope of this. More.", ["Section 3. Scope of this.", "More."]),
