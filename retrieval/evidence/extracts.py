@@ -197,6 +197,7 @@ def _of(
     amounts = amounts_of(target.text, analyzer.codes)
     labels = labels_of(target.text, analyzer.codes)
     made: list[Extract] = []
+    heading = hit.heading
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     before_stands = False
@@ -204,6 +205,13 @@ def _of(
         stands = True
         if _letters(sentence) in titles or _heads(at, depths):
             under, stands = terms[at], False  # of the section that begins here
+            heading = sentence
+            if start >= above and "date" in kinds and fit(sentence, {"date"}, analyzer.codes):
+                span = Span(start=hit.span.start - above + start, end=hit.span.start - above + end)
+                worth = target.worth(title | terms[at], frozenset())
+                worth += fit(sentence, kinds, analyzer.codes)
+                worth -= OTHER_LABEL * (not has_labels(labels, sentence))
+                made.append(Extract(hit, span, sentence, worth, (hit.chunk_id, start)))
         elif _QUESTION.search(sentence):
             led, stands = led | terms[at], False
         elif start >= above and at not in header_of.values():
@@ -218,7 +226,7 @@ def _of(
             else:
                 led = frozenset()
             worth += fit(sentence, kinds, analyzer.codes)
-            worth -= OTHER_LABEL * (not has_labels(labels, sentence))
+            worth -= OTHER_LABEL * (not has_labels(labels, f"{heading}\n{sentence}"))
             if odds is not None:
                 worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
             begin = hit.span.start - above

@@ -1,4 +1,4 @@
-"""Labels with a number in a question: `X300`, `Heron 5`, `flat 27A`, `4급지`.
+"""Labels with a number in a question: `X300`, `Heron 5`, `flat 27A`, `4.1.0`, `4급지`.
 
 A text that has the name of such a label with other numbers alone is about something else. A text
 that has the name with a range or a list (`Windows 7 or later`, `3~5등급`) may mean the label too.
@@ -17,6 +17,7 @@ _NAMED = re.compile(
     r"(?<=\S )(?P<name>[A-Z][a-z]{2,}) (?P<number>\d{1,4}(?:\.\d+)*)(?![A-Za-z\d_%-]|[.,]\d|\s%)"
 )
 _LETTERED = re.compile(r"(?<![\w.,-])(?P<name>\d{1,4})(?P<number>[A-Z])(?![A-Za-z\d_-])")
+_VERSION = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,4}){2,3})(?!\.?\d)")
 
 _NUMBER = r"(\d+(?:\.\d+)*)"
 _SHORT = 2
@@ -58,6 +59,7 @@ def labels_of(question: str, codes: Codes = DEFAULT) -> tuple[Label, ...]:
         if not _counts(match[0], codes):
             pattern = re.compile(rf"(?<![\w.,-]){match['name']}([A-Z])(?![A-Za-z\d_-])")
             made.append(Label(pattern, match["number"]))
+    made += [Label(_VERSION, match[1]) for match in _VERSION.finditer(question)]
     for one in languages(codes):
         for match in one.kinds.labels.finditer(question):
             name = r"\s?".join(match["name"].split())

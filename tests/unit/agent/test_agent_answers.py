@@ -198,6 +198,18 @@ def test_what_a_question_names_is_not_answered_with_another_one(
     assert not setup.ask(other).answered
 
 
+def test_a_heading_answers_when_and_a_section_of_another_version_does_not(setup: Setup) -> None:
+    text = (
+        "# Lumen release notes\n\n## 4.1.0 (2025-11-05)\n\nNew: dark mode. The old export will be"
+        " removed in version 5.0.\n\n## 4.0.0 (2025-06-17)\n\nThe import of CSV files was removed."
+    )
+    setup.put("notes.md", text)
+    when = setup.ask("When was Lumen 4.0.0 released?")
+    assert [each.quote for each in when.citations] == ["4.0.0 (2025-06-17)"]
+    what = setup.ask("What was removed in Lumen 4.0.0?")
+    assert [each.quote for each in what.citations] == ["The import of CSV files was removed."]
+
+
 @pytest.mark.parametrize(
     ("question", "old", "new", "text"),
     [
