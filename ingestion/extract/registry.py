@@ -50,6 +50,7 @@ BUILT_IN: Mapping[str, str] = {
     sniff.MARKDOWN: "text.markdown.read",
     sniff.RST: "text.restructured.read",
     sniff.JSON: "text.structured.read",
+    sniff.XML: "text.elements.read",
     sniff.EMAIL: "mail.message.read",
     sniff.MSG: "mail.outlook.read",
     sniff.ZIP: "archive.read",

@@ -41,13 +41,14 @@ MARKDOWN = "text/markdown"
 RST = "text/x-rst"
 CSV = "text/csv"
 JSON = "application/json"
+XML = "application/xml"
 EMAIL = "message/rfc822"
 PLAIN = "text/plain"
 
 TEXT_NAMES = {
     ".htm": HTML, ".html": HTML, ".xhtml": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN,
     ".rst": RST, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON,
-    ".eml": EMAIL,
+    ".eml": EMAIL, ".xml": XML,
 }  # fmt: skip
 """Media types of text by file name suffix, for types that the content does not identify."""
 
@@ -144,6 +145,8 @@ def detect(data: bytes, filename: str) -> Detected:
     promised = TEXT_NAMES.get(suffix) or BINARY_NAMES.get(suffix)
     if suffix == ".txt":
         promised = PLAIN
+    if (promised, media_type) == (XML, HTML):  # XHTML is XML as well
+        promised = HTML
     if promised is not None and promised != media_type:
         return Detected(
             media_type, (read_otherwise(f"as {media_type}, though the name ends in {suffix}", {}),)
