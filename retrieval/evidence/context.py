@@ -104,4 +104,4 @@ def leans(text: str, spans: Sequence[Span], at: int) -> bool:
     start, end = spans[at]
     if at == 0 or "\n\n" in text[spans[at - 1].end : start]:
         return False
-    return _LEANS.match(text, start, end) is not None
+    return _LEANS.match(text[start:end].lstrip("*")) is not None

@@ -291,7 +291,7 @@ def _terms(text: str, analyzer: Analyzer) -> frozenset[str]:
 
 def _depth(text: str) -> int:
     """The depth of the number that starts a heading or list entry; 0 if there is none."""
-    match = _NUMBERED.match(text)
+    match = _NUMBERED.match(text.lstrip("*"))  # emphasis
     return match[1].rstrip(".").count(".") + 1 if match else 0
 
 

@@ -22,7 +22,8 @@ _NUMBERS_GO_ON = re.compile(r"\d\.\s*\d")
 _UNIT_BEFORE = re.compile(r"\b[A-Z][a-z]{1,4}\.\s\d\Z")
 """A number behind an abbreviation: `Rs. 500`."""
 
-_MARKS = re.compile(r"^(?:[\s#>*•·|]|[–-]+(?=[\s–-]))+")
+_MARKS = re.compile(r"^(?:[\s#>•·|]|\*++(?!\S[^*]*\*)|[–-]+(?=[\s–-]))+")
+"""Marks of lists and headings. Asterisks that close within the sentence are its emphasis."""
 
 
 class Span(NamedTuple):

@@ -102,6 +102,7 @@ def test_an_entry_knows_the_sentence_that_announces_its_list(
         ("Leave is paid. However, it ends.", True),
         ("휴가는 유급이다. 다만, 1년 미만은 제외한다.", True),
         ("Leave is paid. For example, mothers get it.", True),
+        ("Leave is paid. **However,** it ends.", True),
         ("Leave is paid.\n\nHowever, it ends.", False),
         ("Leave is paid. Howevers are rare.", False),
         ("Leave is paid. 즉시 신청한다.", False),

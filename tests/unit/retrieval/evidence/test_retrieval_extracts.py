@@ -79,6 +79,11 @@ def reply(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> lis
         ),
         (
             "scope of leave",
+            "**1. Scope of leave**\nThis holds for all staff.",
+            "This holds for all staff.",
+        ),
+        (
+            "scope of leave",
             "1.2 Scope of leave\nThis holds for all staff.",
             "This holds for all staff.",
         ),
