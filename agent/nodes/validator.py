@@ -41,8 +41,8 @@ Only a model has other words for a search, and reads what a wider or narrower on
 answers that further attempts brought without a model, most were wrong (docs/quality.md)."""
 
 COVERED = 0.5
-"""The minimum coverage at which weak evidence means `not-apart` (other passages are as good)
-rather than `not-covered` (the passage is about something else)."""
+"""The minimum coverage at which weak evidence means `not-apart` (other documents are as good)
+rather than `not-covered` (the passage does not answer), if another document has a passage."""
 
 
 def validator(state: State, runtime: Runtime[RunContext]) -> Step:
@@ -114,7 +114,8 @@ def _judge_alone(state: State, draft: Draft, context: RunContext) -> tuple[Reaso
     if state.response is None or not state.response.hits:
         return "no-passages", 0.0
     if confidence < context.settings.agent.confidence_threshold:
-        return ("not-covered" if state.evidence.coverage < COVERED else "not-apart"), confidence
+        covered_elsewhere = state.evidence.coverage >= COVERED and _has_rival(state)
+        return ("not-apart" if covered_elsewhere else "not-covered"), confidence
     if not draft.sentences:
         return "not-grounded", confidence
     moment = state.plan.as_of.moment if state.plan else None
@@ -123,6 +124,12 @@ def _judge_alone(state: State, draft: Draft, context: RunContext) -> tuple[Reaso
     if draft.by_model and state.evidence.coverage >= COVERED and not _about(state, draft):
         return "not-covered", confidence
     return "supported", confidence
+
+
+def _has_rival(state: State) -> bool:
+    """Whether a passage of another document has a part of the evidence of the best one."""
+    documents = {hit.document_id for hit in required(state.response).hits}
+    return len(documents) > 1 and state.evidence.margin < state.evidence.content
 
 
 def _about(state: State, draft: Draft) -> bool:

@@ -22,7 +22,7 @@ REASONS = {
     "supported": "the cited passages support it",
     "no-passages": "nothing was found",
     "not-in-force": "what was found was not in force then",
-    "not-covered": "the passages do not say what the question is about",
+    "not-covered": "no passage seems to answer the question",
     "not-apart": "other documents are as near",
     "not-grounded": "the passages do not say what was written",
     "model-declined": "the language model found no answer in the passages",

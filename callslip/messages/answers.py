@@ -28,9 +28,9 @@ Reason = Literal[
 """Why an answer is approved or not.
 
 supported: it is approved. no-passages: the search had no hits. not-in-force: a cited passage was
-not in force at `as_of`. not-covered: the passages do not contain the question's subject. not-apart:
-other documents are as near. not-grounded: a sentence is not supported by its passages.
-model-declined: the language model found no answer in the passages.
+not in force at `as_of`. not-covered: the passages do not contain the question's subject, or seem
+not to answer. not-apart: other documents are as near. not-grounded: a sentence is not supported by
+its passages. model-declined: the language model found no answer in the passages.
 """
 
 

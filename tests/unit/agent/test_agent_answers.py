@@ -74,6 +74,14 @@ def test_what_is_not_there_is_not_answered(setup: Setup, question: str, text: st
     assert [attempt.action for attempt in answer.attempts] == [None]
 
 
+def test_only_another_document_is_a_reason_to_be_not_apart(home: Setup) -> None:
+    home.change(agent=AgentSettings(confidence_threshold=1))
+    home.put("one.txt", LEAVE, "Parental leave lasts long.")
+    assert home.ask(QUERIES).verdict.reason == "not-covered"
+    home.put("two.txt", "Parental leave lasts 30 weeks, as a paper says.")
+    assert home.ask(QUERIES).verdict.reason == "not-apart"
+
+
 def test_an_empty_collection_answers_nothing(home: Setup) -> None:
     answer = home.ask(QUERIES)
     assert (answer.text, answer.verdict.reason) == (NO_PASSAGE["en"], "no-passages")
