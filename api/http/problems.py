@@ -9,7 +9,7 @@ from flask import Flask, Response, make_response, request
 from gunicorn.http.errors import ParseException
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from callslip.api.http.admission import MOST_JSON, SMALL_JSON
 from callslip.api.http.context import current
@@ -125,7 +125,10 @@ def of_http(error: HTTPException) -> Response:
     """The response for an error of HTTP itself, such as an unknown path."""
     if error.response is not None and error.response.content_type == MEDIA_TYPE:
         return make_response(error.response)
-    known = InvalidRequest(error.description or error.name, hint="GET /openapi.json has the API.")
+    detail = error.description or error.name
+    if detail == NotFound.description:  # which is about what a reader types into a browser
+        detail = f"the API has no path {request.path[:LONGEST_PART]}"
+    known = InvalidRequest(detail, hint="GET /openapi.json has the API.")
     response = problem(known, status=error.code)
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods))

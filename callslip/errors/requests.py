@@ -24,7 +24,7 @@ class EmptyQuery(InvalidRequest):
     """The query contains no text."""
 
     slug = "empty-query"
-    hint = "Send at least one letter or digit as `query`."
+    hint = "Write at least one letter or digit."
 
 
 class QueryTooLong(InvalidRequest):

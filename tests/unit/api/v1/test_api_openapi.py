@@ -41,6 +41,7 @@ def test_a_path_with_two_slashes_is_unknown_as_any_other() -> None:
         response = app_over().test_client().get(path)
         assert response.status_code == 404, path
         assert response.content_type == "application/problem+json"
+        assert response.get_json()["detail"] == f"the API has no path {path}"
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
