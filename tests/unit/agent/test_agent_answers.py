@@ -120,8 +120,9 @@ def test_a_follow_up_about_another_topic_is_not_answered_with_the_topic_before(
 def test_a_question_of_punctuation_is_refused(setup: Setup) -> None:
     with pytest.raises(ValidationError, match="no letter or digit"):
         setup.ask("?!")
-    with pytest.raises(EmptyQuery):
+    with pytest.raises(EmptyQuery) as raised:
         setup.agent.answer(AnswerRequest.model_construct(collection="papers", question="?!"))
+    assert raised.value.advice == "Write at least one letter or digit."
 
 
 def test_an_answer_is_of_the_version_that_is_live(setup: Setup) -> None:
