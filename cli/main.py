@@ -38,6 +38,10 @@ COMMANDS = {
         "callslip.cli.commands.search.ask:conversation_command",
         "Show the questions and answers of a `--thread`, or delete them.",
     ),
+    "delete": LazyCommand(
+        "callslip.cli.commands.documents.delete:delete_command",
+        "Delete documents, or a collection with all its documents.",
+    ),
     "detach": LazyCommand(
         "callslip.cli.commands.collections.attach:detach_command",
         "Detach the table or Chroma collection of a collection, which itself stays as it is.",

@@ -155,7 +155,7 @@ def detach_command(name: str, url: str | None, json_out: bool) -> None:
         if at is None:
             raise InvalidRequest(
                 f"collection {name!r} is not attached",
-                hint=f"DELETE /v1/collections/{name} deletes it with all its documents.",
+                hint=f"`callslip delete -c {name} --all` deletes it with all its documents.",
             )
         client.delete_collection(name)
     if json_out:

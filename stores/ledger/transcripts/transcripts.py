@@ -247,7 +247,7 @@ def _standing(connection: Connection, collection: str, transcript: Transcript) -
         raise Conflict(
             f"document {transcript.document_id} is here already, in collection {here.collection!r}",
             hint="Documents keep their ids: import into another installation, or delete that"
-            " collection first.",
+            f" collection first: `callslip delete -c {here.collection} --all`.",
         )
     if here.deleted_at is not None:
         return "deleted"
