@@ -12,7 +12,7 @@ from callslip.cli.shared.output import as_json, emit, many, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
-from callslip.errors import InvalidRequest, NotFound
+from callslip.errors import CollectionNotFound, InvalidRequest
 from callslip.vocabulary import DEFAULT_COLLECTION
 
 
@@ -47,9 +47,10 @@ def status_command(
             hint="`callslip status --batch ID` shows what failed of a batch.",
         )
     source = click.get_current_context().get_parameter_source("collection")
+    named = source is not ParameterSource.DEFAULT
     with connect(url) as client:
         if failed:
-            show_failed(client, None if source is ParameterSource.DEFAULT else collection, json_out)
+            show_failed(client, collection if named else None, json_out)
             return
         if batch is not None:
             message = get_batch(client, batch)
@@ -59,7 +60,7 @@ def status_command(
         else:
             message = {
                 "collections": plain(client.list_collections())["collections"],
-                "documents": _documents(client, collection),
+                "documents": _documents(client, collection, named),
             }
     if json_out:
         emit(message)
@@ -71,10 +72,16 @@ def status_command(
         _tell_collection(message, collection)
 
 
-def _documents(client: Client, collection: str) -> list[dict[str, Any]]:
+def _documents(client: Client, collection: str, named: bool) -> list[dict[str, Any]]:
+    """The documents of a collection; none of the default one before its first document.
+
+    Raises CollectionNotFound if a collection that the user named does not exist.
+    """
     try:
         return list(map(plain, client.documents(collection)))
-    except NotFound:
+    except CollectionNotFound:
+        if named:
+            raise
         return []
 
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from callslip.cli.commands.documents import status, versions
 from callslip.cli.main import main
+from callslip.errors import CollectionNotFound
 
 STEP = {"step": "upsert", "state": "done", "seconds": 0.5, "attempts": 1, "counts": {"chunks": 2}}
 
@@ -77,6 +78,33 @@ def test_a_collection_counts_its_live_documents(monkeypatch: pytest.MonkeyPatch)
             return []
 
     assert "main: 2 live documents, chroma, e5\n" in printed(monkeypatch, Client())
+
+
+class Empty:
+    """A server without collections."""
+
+    def list_collections(self) -> dict[str, Any]:
+        return {"collections": []}
+
+    def documents(self, name: str) -> list[dict[str, Any]]:
+        raise CollectionNotFound(f"collection {name!r} does not exist")
+
+
+def test_the_default_collection_is_empty_before_its_first_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "Nothing in 'main' yet." in printed(monkeypatch, Empty())
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_named_collection_that_does_not_exist_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.setattr(status, "connect", lambda _: nullcontext(Empty()))
+    result = CliRunner().invoke(main, ["status", "-c", "nope", *more])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "Error: collection 'nope' does not exist\n" in result.stderr
 
 
 def test_a_failure_counts_its_attempts_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
