@@ -306,8 +306,9 @@ def show_report(report: Report) -> None:
         counts.append(f"{len(report.failed)} failed")
     if report.gone:
         counts.append(f"{len(report.gone)} replaced or deleted meanwhile")
-    within = f" ({report.within} of them within other files)" if report.within else ""
-    click.echo(f"{', '.join(counts)}{within} in {report.seconds:.1f} s")
+    done = sum(map(len, (report.live, report.unchanged, report.failed, report.gone)))
+    sent = f"{many(done - report.within, 'file')} and {report.within:,} within them: "
+    click.echo(f"{sent if report.within else ''}{', '.join(counts)} in {report.seconds:.1f} s")
     for failed in report.failed:
         click.secho(f"  {failed['name']}: {failed['detail']}", fg="red")
         click.echo(f"    {failed['advice']}")
