@@ -74,14 +74,15 @@ def open_context(
 
 @contextmanager
 def counter(json_out: bool) -> Iterator[Progress]:
-    """A line with the phase and its count on standard error; none with --json."""
+    """A line with the phase and its count, in a terminal alone; none with --json."""
+    shown = not json_out and sys.stderr.isatty()
     counts: dict[str, int] = {}
     shown_at = 0.0
 
     def progress(phase: str, done: int) -> None:
         nonlocal shown_at
         counts[phase] = counts.get(phase, 0) + done
-        if not json_out and time.monotonic() > shown_at + 0.2:
+        if shown and time.monotonic() > shown_at + 0.2:
             shown_at = time.monotonic()
             click.echo(f"\r{phase}: {counts[phase]:,}   ", err=True, nl=False)
 

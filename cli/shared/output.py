@@ -69,6 +69,11 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
         yield "  ".join(cells)
 
 
+def aside(text: str) -> None:
+    """Print a line on standard error, in a terminal instead of the line of a progress bar."""
+    click.echo(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, err=True)
+
+
 def fail(error: CallslipError) -> NoReturn:
     """Print an error and its advice; exit with code 1."""
     click.secho(f"Error: {error.detail}", fg="red", err=True)

@@ -13,7 +13,7 @@ from typing import get_args
 import click
 
 from callslip.cli.shared.options import vectors_option
-from callslip.cli.shared.output import as_json, emit, figures, many, named, reporting
+from callslip.cli.shared.output import as_json, aside, emit, figures, many, named, reporting
 from callslip.config.settings import Settings, StoreKind
 from callslip.stores.backend import Backend
 from callslip.stores.blobs import Blobs
@@ -158,7 +158,7 @@ def reindex_command(collection: str, vectors: dict[str, str], json_out: bool) ->
 
 
 def _say(phase: str) -> None:
-    click.echo(f"\n{phase} …", err=True, nl=False)
+    aside(f"{phase} …")
 
 
 @contextmanager
