@@ -54,7 +54,11 @@ def export_command(collection: str, file: Path, json_out: bool) -> None:
 @click.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--as", "name", callback=named, metavar="NAME", help="Its name here; default its own."
+    "--as",
+    "name",
+    callback=named,
+    metavar="NAME",
+    help="Its name here; default its own. Not for a second copy in the installation that has it.",
 )
 @click.option("--to", "store", type=_STORE, help="Its store here; default from the settings.")
 @as_json
@@ -63,7 +67,9 @@ def import_command(file: Path, name: str | None, store: str | None, json_out: bo
     """Make the collection that `callslip export` wrote into FILE, and compare it with the archive.
 
     The whole file is checked before anything is written. After an interruption the same command
-    continues; objects that exist already stay as they are.
+    continues; objects that exist already stay as they are. Documents keep their ids, and a document
+    belongs to one collection: for another name in the installation that FILE comes from, delete the
+    collection there first (`callslip delete -c NAME --all`).
 
     \b
     Example:  callslip import handbook.tar

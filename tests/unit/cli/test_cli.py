@@ -92,6 +92,12 @@ def test_the_help_says_that_another_content_drops_what_an_edit_set(name: str, wo
     )
 
 
+def test_the_help_of_import_says_that_it_makes_no_second_copy() -> None:
+    shown = " ".join(CliRunner().invoke(main, ["import", "--help"]).output.split())
+    assert "Not for a second copy in the installation that has it." in shown
+    assert "`callslip delete -c NAME --all`" in shown
+
+
 NESTED = [
     (group, name)
     for group, command in _commands().items()
