@@ -306,7 +306,7 @@ def show_report(report: Report) -> None:
         counts.append(f"{len(report.failed)} failed")
     if report.gone:
         counts.append(f"{len(report.gone)} replaced or deleted meanwhile")
-    done = sum(map(len, (report.live, report.unchanged, report.failed, report.gone)))
+    done = len(report.live + report.unchanged + report.gone) + len(report.failed)
     sent = f"{many(done - report.within, 'file')} and {report.within:,} within them: "
     click.echo(f"{sent if report.within else ''}{', '.join(counts)} in {report.seconds:.1f} s")
     for failed in report.failed:
