@@ -54,12 +54,6 @@ def run(loaded: Loaded, echo: Echo, after_ready: AfterReady) -> None:
             runfile.remove(data_dir)
 
 
-def running_url(settings: Settings) -> str | None:
-    """The URL of the server that runs in the data folder now; None if there is none."""
-    run_file = runfile.read(settings.data_dir)
-    return run_file.api_url if run_file and run_file.is_running() else None
-
-
 def _run(
     supervisor: Supervisor,
     settings: Settings,

@@ -20,8 +20,8 @@ from typing import Any
 import ir_measures
 from ir_measures import RR, Success, nDCG
 
+from benchmarks.quality.judged_collections import connected
 from callslip import __version__
-from callslip.config import load
 from callslip.config.sections.faq import STRATEGIES
 from callslip.errors import CallslipError, CollectionNotFound, JudgedSetError, SearchTimeout
 from callslip.evals import beir
@@ -30,7 +30,6 @@ from callslip.evals.judge import Clock, scratch_name
 from callslip.evals.measures import Estimate, Qrels, Run, estimate, rank_documents
 from callslip.evals.run import show, show_end
 from callslip.evals.tables import table, tell
-from callslip.workers.up import running_url
 
 MERGED = "merged"
 
@@ -112,14 +111,12 @@ def ingested(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return 1 if the set cannot be measured."""
     options = _arguments(arguments)
-    settings = load().settings
-    url = options.url or settings.api.url or running_url(settings) or settings.api_url
     try:
         judged = beir.read(options.folder, options.queries)
         name = scratch_name(judged.name[:LONGEST_NAME])
         tell(f"{judged.name}: {judged.documents:,} rows go into {name}")
         with (
-            JsonClient(url, key=settings.api.key) as client,
+            connected(options.url) as client,
             ingested(client, name, judged, keep=options.keep) as collections,
         ):
             runs = ask_all(client, collections, judged)

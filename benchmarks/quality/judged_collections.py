@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.private_stack import private_stack
 from callslip.cli.shared.paths import find_files
+from callslip.cli.shared.server import explaining_key, running_url
 from callslip.cli.shared.upload import ingest
 from callslip.config import load
 from callslip.evals import beir, judge
@@ -20,7 +21,7 @@ from callslip.evals.client import JsonClient
 from callslip.evals.run import show
 from callslip.evals.tables import tell
 from callslip.evals.variants import forget
-from callslip.workers.up import running_url
+from callslip.workers.local_access import local_key
 
 
 def add_arguments(parser: argparse.ArgumentParser, sets: str) -> None:
@@ -74,9 +75,19 @@ def server(
         ):
             yield client
         return
-    settings = load().settings
-    url = options.url or settings.api.url or running_url(settings) or settings.api_url
-    with JsonClient(url, key=settings.api.key) as client:
+    with connected(options.url) as client:
+        yield client
+
+
+@contextmanager
+def connected(url: str | None) -> Iterator[JsonClient]:
+    """A client of the server at this URL, or of the local one, with the key that commands use."""
+    loaded = load()
+    at = url or running_url(loaded.settings)
+    with (
+        explaining_key(loaded, at),
+        JsonClient(at, key=local_key(loaded.settings, at)) as client,
+    ):
         yield client
 
 

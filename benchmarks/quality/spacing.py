@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from callslip.config.load import get_settings
+from benchmarks.quality.judged_collections import connected
 from callslip.errors import CallslipError
 from callslip.evals.beir import read_corpus
 from callslip.evals.client import JsonClient
@@ -49,12 +49,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a judged set")
     parser.add_argument("--collection", required=True, help="what holds it")
     parser.add_argument("--most", type=int, default=100, help="compounds that are asked for")
-    parser.add_argument("--url", default=get_settings().api_url, help="of the server")
+    parser.add_argument("--url", help="of the server; default: the one of the settings")
     options = parser.parse_args()
     try:
         texts = (document.content for document in read_corpus(options.folder))
         pairs = compounds(texts, options.most)
-        with JsonClient(options.url, key=get_settings().api.key) as client:
+        with connected(options.url) as client:
             shares = [shared(client, options.collection, compound) for compound in pairs]
     except CallslipError as error:
         sys.exit(f"{error.detail}\n{error.advice}")

@@ -14,10 +14,10 @@ import pytest
 from processes import is_gone, waits_until
 from stack import WITHOUT_MODEL, MakeStack, Stack
 
+from callslip.cli.shared.server import running_url
 from callslip.stores.ledger import Ledger
 from callslip.workers.local_access import read_key
 from callslip.workers.supervision import forking, runfile
-from callslip.workers.up import running_url
 
 ROLES = ("ingest", "search", "answer", "maintenance", "api")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from faq_server import FaqClient, running
 
-from benchmarks.quality import faq
+from benchmarks.quality import faq, judged_collections
 
 CORPUS = [
     {"_id": "a", "title": "0 what", "text": "40 because"},
@@ -22,7 +22,7 @@ QRELS = {"first": "a", "second": "b"}
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaqClient]:
     with running(tmp_path) as made:
-        monkeypatch.setattr(faq, "JsonClient", lambda *_, **__: made)
+        monkeypatch.setattr(judged_collections, "JsonClient", lambda *_, **__: made)
         yield made
 
 

@@ -1,6 +1,7 @@
 """The quality table, against a server that answers as it is told to."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,11 @@ from fake_server import FakeServer
 
 from benchmarks.quality import judged_collections
 from benchmarks.quality.table import Quality, Row, compare, lines, main
-from callslip.errors import ServerDown
+from callslip.errors import KeyRefused, ServerDown
 from callslip.evals import beir, judge, variants
 from callslip.evals.variants import HYBRID, VARIANTS, Variant
+from callslip.workers.local_access import write_key
+from callslip.workers.supervision.runfile import Process, RunFile
 
 CORPUS = {"a": "ten days", "b": "two cats", "c": "one fish"}
 QUERIES = {"q1": "days", "q2": "cats", "q3": "fish", "q4": "dogs"}
@@ -32,6 +35,24 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     made = FakeServer()
     monkeypatch.setattr(judged_collections, "JsonClient", lambda url, key: made)
     return made
+
+
+def test_a_benchmark_uses_the_key_of_the_server_that_runs_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSLIP_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("CALLSLIP_API__KEY", raising=False)
+    write_key(tmp_path, "callslip_1")
+    url = "http://127.0.0.1:9"
+    RunFile(Process.of(os.getpid()), url, "redis://", None).write(tmp_path)
+    with judged_collections.connected(None) as client:
+        assert (client.url, client.client.has_key) == (url, True)
+    elsewhere = "http://127.0.0.1:10"
+    with judged_collections.connected(elsewhere) as client:
+        assert (client.url, client.client.has_key) == (elsewhere, False)
+    with pytest.raises(KeyRefused) as refused, judged_collections.connected(elsewhere):
+        raise KeyRefused("the request carries no key")
+    assert "No key is set" in refused.value.advice
 
 
 def write(folder: Path, metadata: dict[str, str]) -> Path:
