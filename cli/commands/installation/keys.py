@@ -94,7 +94,8 @@ def create_command(
     """Make a key called NAME and print it. It is shown once: the ledger has its hash alone.
 
     Where the data folder has no `admin.key`, a key with the permission admin that has no limits is
-    written there, too, so that commands on this machine use it.
+    written there, too, so that commands on this machine use it. A collection may be made later; a
+    warning names one that does not exist yet.
 
     \b
     Example:  callslip keys create loader --permission write --permission read
@@ -113,8 +114,12 @@ def create_command(
     if expires == 0:
         raise click.BadParameter("the key would never be valid", param_hint="--expires")
     with _ledger() as ledger:
+        known = {record.name for record, _ in ledger.collections.all(names=collections)}
         text, key = ledger.api_keys.create(name, grant, expires and time.time() + expires)
     _show_new(text, key, json_out)
+    for collection in sorted(set(collections) - known):
+        warning = f"No collection is called {collection!r} yet: the key sees it once it is made."
+        click.secho(warning, fg="yellow", err=True)
     settings = placed_settings()
     data_dir = settings.data_dir.absolute()
     lacks = settings.api.key is None and not settings.api.open and read_key(data_dir) is None

@@ -20,6 +20,7 @@ from callslip.config import Loaded
 from callslip.config.settings import ApiSettings, Settings
 from callslip.errors import KeyRefused
 from callslip.stores.ledger import AuditEntry, Ledger
+from callslip.stores.schemas import CollectionSchema, VectorSpec
 from callslip.workers.first_key import login_link, make_first_key
 from callslip.workers.local_access import FILE, local_key, read_key, write_key
 from callslip.workers.supervision import runfile
@@ -72,6 +73,20 @@ def test_a_key_is_made_listed_rotated_and_revoked(ledger: Ledger) -> None:
     assert run("revoke", "website").stdout == "2 keys revoked.\n"
     run("revoke", "website", code=1)
     assert "revoked" in run("list").stdout
+
+
+def test_a_key_for_a_collection_that_does_not_exist_yet_is_made_with_a_warning(
+    ledger: Ledger,
+) -> None:
+    schema = CollectionSchema("handbook", VectorSpec(1))
+    ledger.collections.create(schema, store="tfidf", embedder="", analyzer="")
+    made = run("create", "website", "-c", "handbook", "-c", "handbok")
+    assert ledger.api_keys.of(made.stdout.strip()) is not None
+    assert (
+        "No collection is called 'handbok' yet: the key sees it once it is made.\n" in made.stderr
+    )
+    assert "'handbook'" not in made.stderr
+    assert "No collection" not in run("create", "other", "-c", "handbook").stderr
 
 
 def test_the_log_is_shown_and_verified(ledger: Ledger) -> None:
