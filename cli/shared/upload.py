@@ -19,6 +19,7 @@ from callslip.cli.shared.manifest import Placed, read_manifest
 from callslip.cli.shared.manifest_diff import digest_of
 from callslip.cli.shared.output import many
 from callslip.cli.shared.paths import Source
+from callslip.cli.shared.patience import Turn
 from callslip.client import Client
 from callslip.client.models import Submitted
 from callslip.errors import (
@@ -141,7 +142,8 @@ def ingest(
     report = Report(batch_id=client.create_batch(expected=len(left)).batch_id)
     report.unchanged += [source.name for source in sources if source.name in unchanged]
     sent: dict[tuple[str, int], str] = {}
-    with _Progress(client, report, len(sources), show_bar) as progress:
+    turn = Turn(client, collection, tenant, shown=show_bar)
+    with _Progress(client, report, len(sources), show_bar, turn) as progress:
         for number, source in enumerate(left):
             progress.unsent = len(left) - number
             while True:
@@ -194,8 +196,8 @@ def _compared(source: Source) -> dict[str, Any] | None:
 class _Progress:
     """The progress bar, updated from the server's report of the batch."""
 
-    def __init__(self, client: Client, report: Report, files: int, show: bool) -> None:
-        self._client, self._report = client, report
+    def __init__(self, client: Client, report: Report, files: int, show: bool, turn: Turn) -> None:
+        self._client, self._report, self._turn = client, report, turn
         self.unsent = self.sent = 0
         self._bar: Any = click.progressbar(
             length=files,
@@ -240,6 +242,8 @@ class _Progress:
         done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
         self._bar.length = max(self._bar.length, done)  # files can contain files
         self._bar.update(max(0, done - self._bar.pos), pace(batch))
+        if batch["states"].keys() == {"waiting"}:  # none of them has begun
+            self._turn.tell(own=batch["states"]["waiting"])
         return bool(batch["left"])
 
     def wait(self) -> None:

@@ -7,6 +7,7 @@ import click
 
 from callslip.cli.shared.options import properties_option
 from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.patience import Turn
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
@@ -83,7 +84,8 @@ def edit_command(
         after = plain(client.edit_document(document_id, **changes, if_match=etag))
         changed = after["version"] != before.version
         if changed and not no_wait:
-            after = _followed(client, document_id, after["version"])
+            turn = Turn(client, before.collection, before.tenant, shown=not json_out)
+            after = _followed(client, document_id, after["version"], turn)
     if json_out:
         emit(after)
     elif not changed:
@@ -113,7 +115,7 @@ def changes_of(
     return changes | ({"properties": merged} if merged else {})
 
 
-def _followed(client: Client, document_id: str, version: int) -> dict[str, Any]:
+def _followed(client: Client, document_id: str, version: int, turn: Turn) -> dict[str, Any]:
     """Return the document once this version is live, or another one has replaced it."""
     while True:
         document: dict[str, Any] = plain(client.get_document(document_id))
@@ -121,4 +123,6 @@ def _followed(client: Client, document_id: str, version: int) -> dict[str, Any]:
             return document
         if error := document["error"]:
             raise DocumentError(f"the change failed: {error['detail']}", hint=error["advice"])
+        if document["state"] == "waiting":
+            turn.tell(own=1)
         time.sleep(POLL_SECONDS)

@@ -18,6 +18,7 @@ from callslip.cli.main import COMMANDS, main
 from callslip.cli.shared import installation, upload
 from callslip.cli.shared.conditions import condition, conditions
 from callslip.cli.shared.paths import find_files
+from callslip.cli.shared.patience import Turn
 from callslip.client import Client
 from callslip.config.settings import Settings
 from callslip.errors import PermanentError, SettingsError, ThreadNotFound
@@ -307,7 +308,8 @@ def test_the_progress_bar_grows_with_the_files_within_files(
     monkeypatch.setattr(upload, "get_batch", lambda *_: batch)
     monkeypatch.setattr(upload, "pace", lambda _: "")
     with Client("http://127.0.0.1:9") as client:
-        progress = upload._Progress(client, upload.Report(), files=2, show=False)
+        turn = Turn(client, "main", "", shown=False)
+        progress = upload._Progress(client, upload.Report(), files=2, show=False, turn=turn)
         with progress:
             assert progress.look()
         assert (progress._bar.pos, progress._bar.length) == (4, 4)

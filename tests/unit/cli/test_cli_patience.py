@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from callslip.cli.commands.collections import facets
-from callslip.cli.commands.documents import sources
-from callslip.cli.shared import patience
+from callslip.cli.commands.documents import edit, sources
+from callslip.cli.shared import patience, upload
+from callslip.cli.shared.patience import Turn
 from callslip.client.models import FacetsAsked
-from callslip.errors import ServerDown
+from callslip.errors import PermissionMissing, ServerDown
 from callslip.stores.ledger import SourceRecord
 
 
@@ -85,3 +86,82 @@ def test_facets_that_no_worker_takes_up_are_an_error() -> None:
     rebuild = FacetsAsked(run="r", facets=["kind"])
     with pytest.raises(ServerDown, match="no maintenance worker has begun within"):
         facets._rebuilt(client, "main", None, rebuild, quiet=True)
+
+
+class Waiting:
+    """A client of a collection whose documents are in these states."""
+
+    def __init__(self, *states: str, more: bool = False) -> None:
+        self.states, self.more = list(states), more
+
+    def list_documents(self, collection: str, *, tenant: str | None, limit: int) -> SimpleNamespace:
+        assert (collection, tenant, limit) == ("main", None, patience.MOST_COUNTED)
+        if not self.states:
+            raise PermissionMissing("the key lacks the permission read")
+        documents = [SimpleNamespace(state=state) for state in self.states]
+        return SimpleNamespace(documents=documents, next_before=1.0 if self.more else None)
+
+
+@pytest.mark.parametrize(
+    ("client", "line"),
+    [
+        (Waiting("waiting", "working", "waiting", "live", "failed"), "with 2 other documents of"),
+        (Waiting("waiting", "waiting", more=True), "with at least 1 other document of"),
+        (Waiting("waiting", "live"), ""),
+        (Waiting(), ""),
+    ],
+)
+@pytest.mark.usefixtures("clock")
+def test_a_command_says_with_how_many_others_its_document_waits(
+    client: Any, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turn = Turn(client, "main", "", shown=True)
+    for _ in range(9):
+        turn.tell(own=1)
+    others = f" {line} 'main'" if line else ""
+    assert capsys.readouterr().err == f"Waits{others} for a free worker.\n"
+    client.states = ["waiting"] * 12
+    for _ in range(9):
+        turn.tell(own=1)
+    assert "with 11 other documents" in capsys.readouterr().err.replace("at least ", "")
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_command_with_json_does_not_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    client: Any = Waiting("waiting", "waiting")
+    Turn(client, "main", "", shown=False).tell(own=1)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_edit_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = ["waiting", "waiting", "live"]
+
+    class Client(Waiting):
+        def get_document(self, _: str) -> dict[str, Any]:
+            return {"version": 2, "state": states.pop(0), "error": None}
+
+    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(edit, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(edit, "plain", lambda message: message)
+    client: Any = Client("waiting", "waiting")
+    edit._followed(client, "d1", 2, Turn(client, "main", "", shown=True))
+    assert capsys.readouterr().err == "Waits with 1 other document of 'main' for a free worker.\n"
+
+
+@pytest.mark.parametrize(
+    ("states", "own"), [({"waiting": 3}, [3]), ({"waiting": 3, "live": 1}, []), ({}, [])]
+)
+def test_an_ingestion_says_what_it_waits_for_before_its_first_file_begins(
+    states: dict[str, int], own: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = {"submitted": 4, "states": states, "left": 3}
+    monkeypatch.setattr(upload, "get_batch", lambda *_: batch)
+    monkeypatch.setattr(upload, "pace", lambda _: "")
+    told: list[int] = []
+    turn: Any = SimpleNamespace(tell=lambda own: told.append(own))
+    client: Any = None
+    with upload._Progress(client, upload.Report(), files=4, show=False, turn=turn) as progress:
+        progress.look()
+    assert told == own
