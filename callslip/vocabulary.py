@@ -92,6 +92,14 @@ name."""
 VALIDITY = ("valid_from", "valid_to")
 """The first day on which a text is in force, and the first on which it no longer is."""
 
+
+def in_force(valid_from: str | None, valid_to: str | None) -> str:
+    """Return the days in words, such as `in force from 2027-11-12`; empty without any."""
+    days = (("from", valid_from), ("until", valid_to))
+    words = " ".join(f"{word} {day}" for word, day in days if day)
+    return words and f"in force {words}"
+
+
 TIMES = ("created_at", "updated_at")
 """Fields of a chunk that filters can use too, unless it has a property of this name."""
 

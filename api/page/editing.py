@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.problems import message_of
+from callslip.api.http.validity import with_validity
 from callslip.api.identity.current import caller
 from callslip.api.messages.documents import Change
 from callslip.api.page.visible import title_in_file, visible_document
@@ -82,7 +83,7 @@ def _html(document_id: str, error: CallslipError | None = None) -> Response:
         raise error
     ledger = current().ledger
     record = ledger.documents.get(document_id)
-    document, properties = responses.document(record), record.newest.properties
+    document, properties = with_validity([record])[0], record.newest.properties
     values = {
         "title": record.newest.title,
         "url": record.newest.url,

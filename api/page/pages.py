@@ -27,6 +27,7 @@ from callslip.agent.messages import Answer, NodeMessage
 from callslip.api.http import responses
 from callslip.api.http.context import current
 from callslip.api.http.origins import is_same_origin, searches_cost
+from callslip.api.http.validity import with_validity
 from callslip.api.identity import batch_names
 from callslip.api.identity.current import caller, check_collection, check_scope, known_caller
 from callslip.api.messages import documents as messages
@@ -330,7 +331,7 @@ def _list_documents(collection: str, args: MultiDict[str, str]) -> DocumentList:
     )
     return DocumentList(
         collection=collection,
-        documents=tuple(responses.document(record) for record in records),
+        documents=tuple(with_validity(records)),
         states=states,
         before=before,
         next_before=records[-1].created_at if len(records) == SHOWN else None,

@@ -9,11 +9,12 @@ from flask import Response, current_app, request, url_for
 from flask_openapi3 import APIBlueprint, Tag
 from pydantic import BaseModel, Field
 
-from callslip.api.http import access, responses
+from callslip.api.http import access
 from callslip.api.http.admission import HEADERS_ONLY
 from callslip.api.http.context import context_of, current
 from callslip.api.http.json_response import answer
 from callslip.api.http.uploads import read_upload
+from callslip.api.http.validity import with_validity
 from callslip.api.identity import batch_names
 from callslip.api.identity.current import caller, check_scope, note
 from callslip.api.identity.limits import documents_spent, spend_documents
@@ -230,7 +231,7 @@ def list_documents(path: CollectionPath, query: ListQuery) -> Response:
     full = len(records) == query.limit
     return answer(
         documents.Documents(
-            documents=[responses.document(record) for record in records],
+            documents=with_validity(records),
             states=states,
             next_before=records[-1].created_at if full else None,
         )
@@ -309,7 +310,7 @@ def edit_of(body: documents.Change) -> Edit:
 
 
 def _with_etag(record: DocumentRecord, status: int = 200) -> Response:
-    response = answer(responses.document(record), status)
+    response = answer(with_validity([record])[0], status)
     response.set_etag(record.etag)
     return response
 

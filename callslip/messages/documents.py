@@ -13,6 +13,7 @@ from callslip.vocabulary import (
     Step,
     StepState,
     VersionOrigin,
+    in_force,
 )
 
 
@@ -72,6 +73,14 @@ class Document(Message):
     properties: dict[str, Any]
     url: str | None = Field(None, description="the web address of its source")
     language: str | None = Field(None, description="as stated; null: recognised in each passage")
+    valid_from: str | None = Field(
+        default=None,
+        description="the first day on which the live version is in force, as stated or recognised;"
+        " null: none",
+    )
+    valid_to: str | None = Field(
+        default=None, description="the first day on which the live version is no longer in force"
+    )
     steps: list[StepMessage]
     warnings: list[str] = Field([], description="what was left out, or read in another way")
     error: FailureMessage | None
@@ -84,6 +93,10 @@ class Document(Message):
     receipt: dict[str, dict[str, int]] | None = Field(
         description="after a deletion: objects in each store before and after"
     )
+
+    def in_force(self) -> str:
+        """Return the days in words; empty without any."""
+        return in_force(self.valid_from, self.valid_to)
 
 
 class Documents(Message):

@@ -13,7 +13,7 @@ from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import plain
 from callslip.errors import CollectionNotFound, InvalidRequest
-from callslip.vocabulary import DEFAULT_COLLECTION
+from callslip.vocabulary import DEFAULT_COLLECTION, in_force
 
 
 @click.command(name="status")
@@ -109,7 +109,7 @@ def _tell_collection(overview: dict[str, Any], collection: str) -> None:
         done = sum(s["state"] == "done" for s in document["steps"])
         click.echo(
             f"{document['document_id']}  {document['state']:8} {done}/{len(document['steps'])}"
-            f"  {_whose(document)}{document['name']}"
+            f"  {_whose(document)}{document['name']}{_in_force(document)}"
         )
         if document["error"]:
             click.secho(f"  {document['error']['detail']}", fg="red")
@@ -119,9 +119,16 @@ def _whose(document: dict[str, Any]) -> str:
     return f"{document['tenant']}: " if document["tenant"] else ""
 
 
+def _in_force(document: dict[str, Any]) -> str:
+    words = in_force(document.get("valid_from"), document.get("valid_to"))
+    return f", {words}" if words else ""
+
+
 def _tell_document(document: dict[str, Any]) -> None:
     click.secho(
-        f"{document['name']} (version {document['version']}): {document['state']}", bold=True
+        f"{document['name']} (version {document['version']}): {document['state']}"
+        f"{_in_force(document)}",
+        bold=True,
     )
     if document["parent"]:
         click.echo(f"  came within {document['parent']}")

@@ -67,6 +67,27 @@ def test_a_deleted_document_has_the_counts_of_its_receipt(
     assert ("before it was deleted" in output) == (receipt is not None)
 
 
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [
+        ({}, "leave.md (version 1): live\n"),
+        ({"valid_from": "2027-11-12", "valid_to": None}, ": live, in force from 2027-11-12\n"),
+        (
+            {"valid_from": "2027-11-12", "valid_to": "2028-01-01"},
+            ": live, in force from 2027-11-12 until 2028-01-01\n",
+        ),
+    ],
+)
+def test_a_document_has_the_days_between_which_it_is_in_force(
+    monkeypatch: pytest.MonkeyPatch, days: dict[str, Any], words: str
+) -> None:
+    class Client:
+        def get_document(self, _: str) -> dict[str, Any]:
+            return DOCUMENT | {"state": "live", **days}
+
+    assert words in printed(monkeypatch, Client(), "d1")
+
+
 def test_a_collection_counts_its_live_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"name": "main", "documents": 2, "store": "chroma", "embedder": "e5"}
 

@@ -99,6 +99,24 @@ def test_days_by_hand_decide_what_is_in_force(it: Installation) -> None:
     assert not hit(it, "canteen opens", as_of="2019-01-01")
 
 
+def test_a_document_shows_the_days_that_were_recognised(it: Installation) -> None:
+    dated = it.put("a.txt", "The canteen opens at nine. This is effective from 1 March 2020.")
+    plain = it.put("b.txt", "The canteen closes at five.")
+
+    def days(document_id: str) -> list[str | None]:
+        shown = it.anyone.call("GET", f"/v1/documents/{document_id}").json
+        return [shown["valid_from"], shown["valid_to"]]
+
+    assert (days(dated), days(plain)) == (["2020-03-01", None], [None, None])
+    change(it, dated, json={"valid_to": "2031-01-01"})
+    assert days(dated) == ["2020-03-01", "2031-01-01"]
+    listed = it.anyone.call("GET", f"/v1/collections/{COLLECTION}/documents").json["documents"]
+    assert [d["valid_to"] for d in listed] == [None, "2031-01-01"]
+    words = "in force from 2020-03-01 until 2031-01-01"
+    for path in (f"/page/documents?collection={COLLECTION}", f"/page/documents/{dated}"):
+        assert it.anyone.call("GET", path).text.count(words) == 1
+
+
 def test_of_two_changes_of_one_state_the_second_is_refused(it: Installation) -> None:
     document_id = it.put("a.txt", "The canteen opens at nine.")
     shown = it.anyone.call("GET", f"/v1/documents/{document_id}")
