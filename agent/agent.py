@@ -21,6 +21,7 @@ from callslip.config.settings import Settings
 from callslip.errors import ThreadNotFound
 from callslip.readers import Reader
 from callslip.retrieval.candidates.resources import Resources
+from callslip.retrieval.run import count_not_in_force
 from callslip.retrieval.tracing.recording import Learning
 
 if TYPE_CHECKING:
@@ -144,10 +145,17 @@ def composed(state: State, context: RunContext) -> Answer:
         verdict=verdict,
         attempts=list(state.attempts),
         as_of=response.as_of,
+        not_in_force=None if verdict.approved else _not_in_force(state, context),
         partial=response.partial,
         usage=context.model.usage if context.model else Usage(),
         timings={node: round(took, 3) for node, took in timings.items()},
     )
+
+
+def _not_in_force(state: State, context: RunContext) -> int | None:
+    searched = required(state.searched)
+    its = searched.plan, searched.query, searched.retrieved
+    return count_not_in_force(context.resources, *its)
 
 
 def _nearest(state: State, context: RunContext) -> list[Citation]:

@@ -100,6 +100,12 @@ def in_force(valid_from: str | None, valid_to: str | None) -> str:
     return words and f"in force {words}"
 
 
+def not_in_force(documents: int, day: str, any_day: str) -> str:
+    """Say that a search left out passages of so many documents; `any_day` is what includes them."""
+    of = "1 document" if documents == 1 else f"{documents} documents"
+    return f"Passages of {of} are not in force on {day}; {any_day} includes them."
+
+
 TIMES = ("created_at", "updated_at")
 """Fields of a chunk that filters can use too, unless it has a property of this name."""
 

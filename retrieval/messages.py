@@ -130,6 +130,11 @@ class SearchRequest(BaseModel):
         " search.as_of",
         examples=["2020-03-31"],
     )
+    count_not_in_force: bool = Field(
+        False,
+        description="count the documents that are left out because they are not in force at"
+        " `as_of`, which takes a second search; a search without hits counts them anyway",
+    )
 
     @model_validator(mode="after")
     def _asks(self) -> Self:

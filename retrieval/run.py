@@ -12,6 +12,7 @@ from callslip.retrieval.candidates.lookup import (
     respell,
     weigh_facets,
 )
+from callslip.retrieval.candidates.not_in_force import count_not_in_force
 from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.query import plan as planning
@@ -26,6 +27,7 @@ from callslip.retrieval.tracing.trace import Trace
 
 __all__ = [
     "corpus_version",
+    "count_not_in_force",
     "find_candidates",
     "make_plan",
     "make_query",
@@ -69,6 +71,10 @@ def _traced(
     retrieved = narrow(resources, plan, query, candidates, weights, timings)
     ranked = rank(resources, plan, query, retrieved, timings)
     response = respond(resources, plan, query, retrieved, ranked, timings)
+    if request.count_not_in_force or not response.hits:
+        with timings.stage("not_in_force"):
+            count = count_not_in_force(resources, plan, query, retrieved)
+        response = response.model_copy(update={"not_in_force": count, "timings": dict(timings)})
     return response, trace_of(plan, query, retrieved, ranked, response)
 
 

@@ -46,7 +46,7 @@ from callslip.stores.properties.filters import OPERATORS
 from callslip.stores.records import FILTERABLE, TABLE_HEADER, TIMES
 from callslip.stores.schemas import DEFAULT_COLLECTION
 from callslip.tasks.search import ask
-from callslip.vocabulary import STAGES
+from callslip.vocabulary import STAGES, not_in_force
 
 SHOWN = 50
 """Documents on one page of the list."""
@@ -210,6 +210,13 @@ def _sentence(detail: str) -> str:
 def _coded(text: str) -> Markup:
     """A text with its commands, between backticks, as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
+@blueprint.app_template_filter("not_in_force")
+def _not_in_force(response: SearchResponse | Answer, requested: str) -> str:
+    """What a search or an answer left out because of its day, and where to change that."""
+    day = response.as_of.day(requested)
+    return not_in_force(response.not_in_force or 0, day, "“any” in the option “In force on”")
 
 
 @blueprint.app_template_filter("counts")

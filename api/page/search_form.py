@@ -76,6 +76,7 @@ class SearchForm:
             "alpha": self.alpha or None,
             "fusion": self.fusion or None,
             "top": self.top or SHOWN,
+            "count_not_in_force": True,
         }
         return _valid(SearchRequest, fields | self._where(collection))
 

@@ -130,6 +130,11 @@ class Answer(Message):
     verdict: Verdict
     attempts: list[Attempt] = Field(description="in order; the last one made the answer")
     as_of: TimeClamp
+    not_in_force: int | None = Field(
+        default=None,
+        description="documents with passages among the best ones that were left out because they"
+        " are not in force at `as_of`; counted if there is no answer",
+    )
     partial: bool = Field(description="true if a retriever did not answer")
     usage: Usage
     timings: dict[str, float] = Field(description="milliseconds by node, summed over all attempts")

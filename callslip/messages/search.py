@@ -177,6 +177,11 @@ class SearchResponse(Message):
     )
     fusion: Word[Fusion]
     as_of: TimeClamp
+    not_in_force: int | None = Field(
+        default=None,
+        description="documents with passages among the best ones that were left out because they"
+        " are not in force at `as_of`; null: not counted",
+    )
     cut: bool = Field(description="true if the request has no `top` and there may be more hits")
     candidates: int = Field(description="number of distinct chunks from both retrievers")
     hotset: bool = Field(

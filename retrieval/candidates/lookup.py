@@ -173,7 +173,7 @@ def narrow(
     merged = _with_branch(resources, plan, query, first, facet_weights, timings)
     for done in range(1, ROUNDS + 1):
         with timings.stage("visible"):
-            positions = _positions(resources, plan, [c.chunk_id for c in merged.candidates])
+            positions = live_positions(resources, plan, [c.chunk_id for c in merged.candidates])
             live = [c for c in merged.candidates if c.chunk_id in positions]
             if len(live) == len(merged.candidates) or done == ROUNDS:
                 break
@@ -216,7 +216,7 @@ def _calibration(resources: Resources, plan: Plan, version: int) -> ScoreCalibra
     )
 
 
-def _positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[str, Seen]:
+def live_positions(resources: Resources, plan: Plan, chunk_ids: list[str]) -> dict[str, Seen]:
     """Return the positions of live chunks.
 
     Each row of an attached table is live and is a document of its own.
@@ -270,7 +270,7 @@ def _weighed(resources: Resources, plan: Plan, query: Query, scale: Scale | None
     """
     if query.alpha is not None or scale is None:
         alpha = _alpha(query)
-        candidates = _both(resources, plan, query, scale, plan.where, alpha)
+        candidates = both(resources, plan, query, scale, plan.where, alpha)
         return CandidateList(candidates, FusionWeight(alpha))
     vectors, keywords = resources.store_of(plan.record.store).retrieve(
         plan.collection,
@@ -331,7 +331,7 @@ def _narrowed(
     if branch is None:
         return CandidateList(first.candidates, first.weight, counted)
     alpha = first.weight.alpha
-    second = _both(resources, plan, query, first.scale, branch.where, alpha, branches.LIMIT)
+    second = both(resources, plan, query, first.scale, branch.where, alpha, branches.LIMIT)
     merged = branches.merged(first.candidates, second)
     return CandidateList(merged, first.weight, counted, branch)
 
@@ -370,7 +370,7 @@ def _key(
     return scope, question, how, repr(facets)
 
 
-def _both(
+def both(
     resources: Resources,
     plan: Plan,
     query: Query,

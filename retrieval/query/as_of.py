@@ -37,6 +37,14 @@ def validity_filter(where: Where | None, as_of: date | datetime) -> Where:
     return Where((*where.every, begun, not_over), where.some)
 
 
+def without_validity(where: Where | None, as_of: datetime) -> Where | None:
+    """Return the filter without what `validity_filter` adds for `as_of`."""
+    if where is None:
+        return None
+    added = validity_filter(None, as_of).every
+    return Where(tuple(c for c in where.every if c not in added), where.some)
+
+
 def filter_known_validity(where: Where | None, as_of: AsOf, known: Container[str]) -> Where | None:
     """Add the validity filter if a chunk of the collection ever had a validity date.
 

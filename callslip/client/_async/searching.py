@@ -39,6 +39,7 @@ class Searching(AsyncTransport):
         replay: str | None = None,
         explain: bool | None = None,
         as_of: str | None = None,
+        count_not_in_force: bool | None = None,
     ) -> models.SearchResponse:
         """Search for the best passages; docs/filters.md defines every parameter."""
         body = without_none(
@@ -62,6 +63,7 @@ class Searching(AsyncTransport):
             replay=replay,
             explain=explain,
             as_of=as_of,
+            count_not_in_force=count_not_in_force,
         )
         return await self._request_model(
             models.SearchResponse, "POST", "/v1/search", json=body, repeatable=True

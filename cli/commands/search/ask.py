@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from callslip.cli.shared.conditions import conditions
+from callslip.cli.shared.not_in_force import tell_not_in_force
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
@@ -90,6 +91,7 @@ def _tell(answer: dict[str, Any], requested: str | None) -> None:
     if (as_of := answer["as_of"])["at"] and as_of["source"] != "default":
         day = TimeClamp.model_validate(as_of).day(requested)
         click.secho(f"In force on {day}", dim=True, err=True)
+    tell_not_in_force(answer, requested)
     if answer["model_left_out"]:
         click.secho(
             f"Without the language model: {answer['model_left_out']}", fg="yellow", err=True

@@ -5,6 +5,7 @@ from typing import Any, get_args
 import click
 
 from callslip.cli.shared.conditions import conditions
+from callslip.cli.shared.not_in_force import tell_not_in_force
 from callslip.cli.shared.options import collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
@@ -87,6 +88,7 @@ def search_command(
         "explain": explain or None,
         "having_all": conditions(where) or None,
         "ranking": WITHOUT_EXPLORATION,
+        "count_not_in_force": True,
     }
     with connect(url) as client:
         response = plain(client.search(**request))
@@ -99,6 +101,7 @@ def search_command(
         words = f" (“{as_of_used['words']}”)" if as_of_used["words"] else ""
         day = TimeClamp.model_validate(as_of_used).day(as_of)
         click.secho(f"In force on {day}{words}", dim=True, err=True)
+        tell_not_in_force(response, as_of)
     if explain:
         click.secho(_weight(response), dim=True, err=True)
     if response["hotset"]:

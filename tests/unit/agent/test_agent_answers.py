@@ -257,8 +257,10 @@ def test_what_is_no_longer_in_force_is_no_answer(setup: Setup) -> None:
     answer = setup.ask("What is the parking fee?")
     assert not answer.answered
     assert not any("parking fee" in citation.quote for citation in answer.nearest)
+    assert answer.not_in_force == 1
     assert setup.ask("What is the parking fee?", as_of="2020-01-01").answered is False
-    assert setup.ask("What is the parking fee?", as_of="2019-12-31").answered
+    right = setup.ask("What is the parking fee?", as_of="2019-12-31")
+    assert (right.answered, right.not_in_force) == (True, None)
 
 
 def test_a_cited_passage_that_is_not_in_force_is_refused(

@@ -416,6 +416,37 @@ def test_hits_are_in_force_at_the_moment_asked_for(engine: Resources) -> None:
     assert "page 3" in [hit.chunk_id for hit in response.hits]
 
 
+def test_documents_that_are_not_in_force_are_counted_if_asked_or_if_nothing_is_found(
+    engine: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = engine.store_of("")
+
+    def left_out(**more: Any) -> int | None:
+        return ask(engine, **more).not_in_force
+
+    assert (left_out(), left_out(count_not_in_force=True)) == (None, 0)
+    for chunk in store.get_chunks("papers", PAGES, include_vector=True, include_terms=True):
+        later = {"valid_from": "2999-11-12"}
+        record = ChunkRecord(**chunk.__dict__ | {"properties": later})
+        assert not store.batch_upsert_chunks("papers", [record]).failed
+    engine.ledger.collections.has_properties("papers", ["valid_from"])
+    hidden = left_out()
+    assert not found(engine)
+    assert hidden == left_out(as_of="2018-01-01") == len(documents_of(engine, as_of="any"))
+    assert left_out(as_of="any", count_not_in_force=True) == 0
+    assert left_out(having_all={"document_id": "none"}) == 0
+
+    def down(*_: Any, **__: Any) -> Any:
+        raise StoreDown("it is away")
+
+    monkeypatch.setattr(store, "properties", down)
+    assert left_out() is None
+
+
+def documents_of(engine: Resources, **more: Any) -> set[str]:
+    return {hit.document_id for hit in ask(engine, **more).hits}
+
+
 @pytest.mark.parametrize("as_of", ["yesterday", "2019", "2019-02-30", "as of 2019"])
 def test_a_moment_that_is_none_is_refused(as_of: str) -> None:
     with pytest.raises(ValidationError, match="as_of"):

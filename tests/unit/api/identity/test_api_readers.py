@@ -43,6 +43,21 @@ def test_a_search_finds_what_its_caller_may_read(it: Installation) -> None:
         assert it.as_reader(names).search("canteen merger") == ["public.txt"]
 
 
+def test_what_is_not_in_force_counts_only_for_who_may_read_it(it: Installation) -> None:
+    it.put("public.txt", "The canteen opens at nine.")
+    later = '{"valid_from": "2999-01-01"}'
+    it.put("board.txt", "The merger of the canteen is in May.", "user:ann", properties=later)
+    counting = {"count_not_in_force": True}
+    body = {"collection": COLLECTION, "query": "canteen merger"}
+    for at, documents in ((it.anyone, 1), (it.as_reader("user:ann"), 1), (it.as_reader(""), 0)):
+        shown = at.call("POST", "/v1/search", json=body | counting).json
+        assert ([h["filename"] for h in shown["hits"]], shown["not_in_force"]) == (
+            ["public.txt"],
+            documents,
+        )
+        assert at.call("POST", "/v1/search", json=body).json["not_in_force"] is None
+
+
 def test_a_change_of_readers_applies_at_once_and_reaches_the_store(it: Installation) -> None:
     it.put("public.txt", "The canteen opens at nine.")
     document_id = it.put("board.txt", "The merger of the canteen is in May.")

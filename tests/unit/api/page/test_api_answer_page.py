@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -258,6 +259,27 @@ def test_a_korean_answer_is_qualified_in_korean(
     page = client.get(f"/?{urlencode({'q': '휴직은 얼마나 되나요?', 'ask': 1})}").text
     assert "(2024-01-01부터 시행)" in text_of(page)
     assert '<p class="running answer-text" lang="ko">' in page
+
+
+def test_what_is_not_in_force_is_said_above_the_refusal(
+    client: FlaskClient,
+    agent: Agent,
+    searches: list[SearchRequest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    day = TimeClamp(at=datetime(2026, 11, 29, tzinfo=UTC), source="given", words=None)
+    refused = answer(AnswerRequest(collection="papers", question="q?"), answered=False)
+    refused = refused.model_copy(update={"as_of": day, "not_in_force": 1})
+    monkeypatch.setattr(agent, "ask", lambda *_, **__: refused)
+    monkeypatch.setattr(answering.agent, "ask", agent.ask)
+    page = client.get("/?collection=papers&q=q%3F&ask=1&as_of=2026-11-29").text
+    hint = (
+        "Passages of 1 document are not in force on 2026-11-29; “any” in the option “In force on”"
+    )
+    assert text_of(page).count(f"{hint} includes them.") == 1
+    assert page.index(hint) < page.index("card answer")
+    assert searches[0].count_not_in_force
+    assert "not in force" not in text_of(client.get("/?collection=papers&q=q").text)
 
 
 def test_an_answer_that_does_not_come_leaves_the_hits(

@@ -156,7 +156,12 @@ def test_hits_are_rendered_without_javascript(
     page = client.get("/?collection=papers&q=how+long+is+leave")
     assert page.status_code == 200
     assert requests[0] == SearchRequest.model_validate(
-        {"collection": "papers", "query": "how long is leave", "top": 10}
+        {
+            "collection": "papers",
+            "query": "how long is leave",
+            "top": 10,
+            "count_not_in_force": True,
+        }
     )
     assert "<mark>Leave</mark> lasts <mark>long</mark>." in page.text
     text = " ".join(Tags(page.text).text.split())
