@@ -140,6 +140,7 @@ def page() -> Response:
         tenants=visible_tenants(chosen),
         document_list=_list_documents(chosen, request.args),
         waits=waits,
+        costs=searches_cost() or current().settings.llm.base_url is not None,
         **_values(form, chosen, outcome),
     )
 

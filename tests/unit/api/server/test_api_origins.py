@@ -117,8 +117,19 @@ def test_a_link_puts_no_question_to_the_agent(
     if not answered:
         assert page.status_code == 200
         assert 'value="leave"' in page.text
-        assert "was not put to a model" in page.text
+        assert "was not put to a model" not in page.text, "none is configured"
+        assert page.text.index("The question is not answered yet") < page.text.index("card hit")
         assert len(searches) == 1, "the search costs nothing here"
+
+
+def test_a_link_to_an_answer_says_that_a_model_would_cost_tokens(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch)
+    settings = Settings.model_validate({"llm": {"base_url": "http://127.0.0.1:9", "model": "m"}})
+    client = app_over(settings, ledger=ledger, blobs=blobs_in(tmp_path)).test_client()
+    page = client.get("/?q=leave&ask=1", headers={"Sec-Fetch-Site": "none"}).text
+    assert page.index("was not put to a model") < page.index("card hit")
 
 
 def test_where_a_search_costs_tokens_a_link_runs_none(
