@@ -27,7 +27,16 @@ from callslip.vocabulary import Value
 
 blueprint = Blueprint("editing", __name__)
 
-FIELDS = ("title", "url", "language", *VALIDITY)
+LABELS = {
+    "title": "Title",
+    "url": "Address of its source",
+    "language": "Language",
+    "valid_from": "In force from",
+    "valid_to": "No longer in force from",
+}
+"""The labels of the form's fields, by the names that the API has for them."""
+
+_DAYS = re.compile(rf"(?:property )?'?\b({'|'.join(VALIDITY)})\b'?")
 
 
 @blueprint.get("/page/documents/<string:document>")
@@ -45,14 +54,21 @@ def save_document(document: str) -> Response:
         change(document_id, edit, {request.form.get("etag", "")})
     except ValidationError as error:
         first = error.errors()[0]
-        wrong = InvalidRequest(f"{'.'.join(map(str, first['loc']))}: {message_of(first)}")
-        return _html(document_id, wrong)
+        field, *rest = map(str, first["loc"])
+        name = ".".join((LABELS.get(field, field), *rest))
+        return _html(document_id, InvalidRequest(f"{name}: {message_of(first)}"))
     except PreconditionFailed as error:
         error.advice = "The form has the present values with your changes: check them, and save."
         return _html(document_id, error)
     except CallslipError as error:
+        error.detail, error.advice = _labelled(error.detail), _labelled(error.advice)
         return _html(document_id, error)
     return make_response(redirect(url_for(".show_document", document=document_id), 303))
+
+
+def _labelled(text: str) -> str:
+    """A message with the labels of the form instead of `valid_from` and `valid_to`."""
+    return _DAYS.sub(lambda name: f"“{LABELS[name[1]]}”", text)
 
 
 @blueprint.post("/page/documents/<string:document>/restore")
@@ -95,6 +111,8 @@ def _html(document_id: str, error: CallslipError | None = None) -> Response:
         "document.html",
         document=document,
         in_file=title_in_file(record),
+        title=record.newest.title,
+        labels=LABELS,
         versions=[responses.version(past) for past in ledger.versions.of(document_id)],
         was=json.dumps(values),
         values=values | (_typed(properties) if error else {}),
@@ -108,7 +126,7 @@ def _typed(properties: Mapping[str, Value]) -> dict[str, str]:
     try:
         changes = _changes(request.form)
     except InvalidRequest:
-        return {name: request.form.get(name, "") for name in (*FIELDS, "properties")}
+        return {name: request.form.get(name, "") for name in (*LABELS, "properties")}
     merged = {**properties, **changes.pop("properties", {})}
     left = {name: value for name, value in merged.items() if value is not None}
     return {n: value or "" for n, value in changes.items()} | {"properties": _as_lines(left)}
@@ -121,7 +139,7 @@ def _changes(form: Mapping[str, str]) -> dict[str, Any]:
         raise InvalidRequest("the form is not complete", hint="Load the page again.")
     changes: dict[str, Any] = {
         name: text or None
-        for name in FIELDS
+        for name in LABELS
         if (text := form.get(name, "").strip()) != str(was.get(name, ""))
     }
     before = _from_lines(str(was.get("properties", "")))

@@ -106,6 +106,23 @@ def test_of_two_people_the_second_sees_what_the_first_did_and_loses_nothing(
     assert (newest.properties["topic"], newest.properties["new"]) == ("travel", 1)
 
 
+def test_after_a_failed_save_the_heading_is_the_stored_title_and_the_field_has_its_label(
+    it: Installation, document_id: str
+) -> None:
+    form = opened(it, document_id) | {"title": "Hours"}
+    refused = save(it, document_id, form | {"valid_from": "soon"}, 400)
+    assert "<h1>a.txt</h1>" in refused.text
+    assert shown(refused)["title"] == "Hours"
+    problem = refused.text[refused.text.index('class="problem"') : refused.text.index("<form")]
+    assert "“In force from” is not a date" in problem
+    assert "valid_from" not in problem
+    days = {"valid_from": "2026-01-02", "valid_to": "2026-01-01"}
+    problem = save(it, document_id, form | days, 400).text
+    assert "“No longer in force from” (2026-01-01) is before “In force from”" in problem
+    problem = save(it, document_id, form | {"language": "x" * 9}, 400).text
+    assert "Language: " in problem
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",
