@@ -10,6 +10,7 @@ import click
 from callslip.cli.shared.output import named
 from callslip.errors import InvalidRequest
 from callslip.readers import check_readers
+from callslip.stores.properties.filters import instant
 from callslip.vocabulary import DEFAULT_COLLECTION, StoreKind
 
 FC = TypeVar("FC", bound=Callable[..., Any])
@@ -30,6 +31,20 @@ collection_option = click.option(
     show_default=True,
     callback=named,
     help="The collection.",
+)
+
+
+def _day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    if text and text not in ("now", "any") and instant(text) is None:
+        raise click.BadParameter(f"{text!r} is no day such as 2020-03-31, nor `now`, nor `any`")
+    return text
+
+
+as_of_option = click.option(
+    "--as-of",
+    metavar="DAY",
+    callback=_day,
+    help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
 )
 
 store_option = click.option(

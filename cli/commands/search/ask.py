@@ -8,7 +8,7 @@ import click
 
 from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.not_in_force import tell_not_in_force
-from callslip.cli.shared.options import collection_option
+from callslip.cli.shared.options import as_of_option, collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
@@ -29,7 +29,7 @@ from callslip.vocabulary import STAGES, certainty_of, share_right
     help="A conversation: `and for twins?` leans on what came before.",
 )
 @click.option("-w", "--where", multiple=True, metavar="CONDITION", help="As in `callslip search`.")
-@click.option("--as-of", metavar="DATE", help="Only what is in force then; `any` for all versions.")
+@as_of_option
 @click.option("--no-model", is_flag=True, help="Sentences of the documents alone.")
 @url_option
 @as_json

@@ -6,7 +6,7 @@ import click
 
 from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.not_in_force import tell_not_in_force
-from callslip.cli.shared.options import collection_option
+from callslip.cli.shared.options import as_of_option, collection_option
 from callslip.cli.shared.output import as_json, emit, reporting
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
@@ -42,11 +42,7 @@ NAMES = {"prior": "facets"}
     metavar="CONDITION",
     help="What must hold, e.g. doc_type=policy, 'year>=2024' or 'lang in=en,ko'.",
 )
-@click.option(
-    "--as-of",
-    metavar="DAY",
-    help="Only what is in force then: 2020-03-31, `now`, or `any` for all versions.",
-)
+@as_of_option
 @click.option(
     "--explain",
     is_flag=True,

@@ -27,3 +27,12 @@ def test_an_unknown_option_is_answered_by_those_that_there_are(
     assert "Error: it is refused\n" in shown.output
     assert ("The options are entities, dictionary, rules," in shown.output) == listed
     assert ("as the server says" in shown.output) != listed
+
+
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_a_day_that_is_none_is_named_with_its_option(command: str) -> None:
+    for day in ("2026-13-01", "yesterday", "2026"):
+        shown = CliRunner().invoke(main, [command, "leave", "--as-of", day])
+        assert shown.exit_code == 2
+        assert "Invalid value for '--as-of'" in shown.output
+        assert repr(day) in shown.output
