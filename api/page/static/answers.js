@@ -72,7 +72,7 @@ async function ask(form) {
     return;
   }
   byId("outcome").replaceWith(made);
-  document.querySelector(".layout .hint")?.remove();
+  document.querySelectorAll("#main > .hint").forEach((past) => past.remove());
   byId("q").value = fields.get("q");
   address = `/?${fields}`;
   history.pushState(null, "", address);
