@@ -190,8 +190,16 @@ async function send(file, slip, batch, allowDuplicate) {
     if (allowDuplicate) form.append("allow_duplicate", "true");
     if (batch && !batch.batch_id) await expect(batch, 0);
     if (batch?.batch_id) form.append("batch", batch.batch_id);
-    const { outcome } = await call(url, { method: "POST", body: form });
-    if (outcome === "unchanged") {
+    const submitted = await call(url, { method: "POST", body: form });
+    const lost = await lostProperties(submitted);
+    if (lost.length > 0) {
+      const edit = element("a", "Edit");
+      edit.href = `/page/documents/${submitted.document_id}`;
+      const before = `Version ${submitted.version - 1} had properties that the new version has not`;
+      const text = element("p", `${before}: ${lost.join(", ")}. Set them again: `);
+      text.append(edit);
+      note(slip, "changed", text);
+    } else if (submitted.outcome === "unchanged") {
       note(slip, "unchanged", element("p", "It is here already, with the same content."));
     } else {
       slip.remove();
@@ -212,6 +220,15 @@ async function send(file, slip, batch, allowDuplicate) {
     }
     if (batch) await refresh();
   }
+}
+
+// The names of the properties of the version before that a new version has not: an upload sends none.
+async function lostProperties({ outcome, version, status_url }) {
+  if (outcome !== "accepted" || version === 1) return [];
+  const { versions } = await call(`${status_url}/versions`).catch(() => ({ versions: [] }));
+  const of = (number) => versions.find((each) => each.version === number)?.properties ?? {};
+  const present = of(version);
+  return Object.keys(of(version - 1)).filter((name) => !(name in present));
 }
 
 function refuseFolder(name) {

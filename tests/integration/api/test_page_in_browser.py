@@ -195,6 +195,25 @@ def test_what_is_wrong_with_a_file_is_said_at_once_and_kindly(page: Page, api: A
 
 
 @pytest.mark.long
+def test_a_new_version_without_the_properties_of_the_one_before_is_said(
+    page: Page, api: Api
+) -> None:
+    properties = {"doc_type": "policy", "year": 2026}
+    document_id = api.live(text=LEAVE, name="leave.txt", properties=properties)
+    page.goto(f"/?collection={api.collection}")
+    slips = page.locator("#uploads li")
+    page.set_input_files("#files", [file("leave.txt", TWINS)])
+    expect(slips).to_contain_text(
+        "Version 1 had properties that the new version has not: doc_type, year."
+    )
+    assert slips.locator("a").get_attribute("href") == f"/page/documents/{document_id}"
+    slips.get_by_role("button", name="Dismiss").click()
+    is_live(page, "leave.txt")
+    page.set_input_files("#files", [file("leave.txt", LEAVE)])
+    expect(slips).to_have_count(0)
+
+
+@pytest.mark.long
 def test_a_file_that_cannot_be_read_shows_its_error_and_advice(page: Page, api: Api) -> None:
     page.goto(f"/?collection={api.collection}")
     broken: FilePayload = {"name": "x.pdf", "mimeType": "", "buffer": b"%PDF-1.7 no pages at all"}
