@@ -20,10 +20,13 @@ def count_not_in_force(
     """Return the number of documents with passages that would be among the best on another day.
 
     Both retrievers search once more without the day, with the other conditions and the reader's
-    limits: the first search has no passage that it left out. None if the store does not answer.
+    limits: the first search has no passage that it left out. None if the store does not answer, or
+    cannot leave out all that the reader may not read: that could take the place of what counts.
     """
     if plan.as_of.moment is None or plan.nothing:
         return 0
+    if not plan.unreadable.complete:
+        return None
     where = without_validity(plan.where, plan.as_of.moment)
     if where == plan.where:
         return 0

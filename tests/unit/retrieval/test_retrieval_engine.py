@@ -23,10 +23,10 @@ from callslip.retrieval.candidates.resources import Resources
 from callslip.retrieval.messages import SearchRequest, SearchResponse
 from callslip.retrieval.query.plan import check_query, check_request
 from callslip.retrieval.ranking.parents import add_parents
-from callslip.retrieval.run import make_plan, make_query, search, traced
+from callslip.retrieval.run import count_not_in_force, make_plan, make_query, search, traced
 from callslip.retrieval.timings import Timings
 from callslip.retrieval.tracing.recording import Learning
-from callslip.stores.ledger import Ledger, Submission
+from callslip.stores.ledger import Ledger, Submission, Unreadable
 from callslip.stores.records import ChunkRecord, CollectionSchema, StoredChunk, VectorSpec
 
 
@@ -435,6 +435,9 @@ def test_documents_that_are_not_in_force_are_counted_if_asked_or_if_nothing_is_f
     assert hidden == left_out(as_of="2018-01-01") == len(documents_of(engine, as_of="any"))
     assert left_out(as_of="any", count_not_in_force=True) == 0
     assert left_out(having_all={"document_id": "none"}) == 0
+    plan = replace(make_plan(engine, asking(), Timings()), unreadable=Unreadable(complete=False))
+    unused: Any = None
+    assert count_not_in_force(engine, plan, unused, unused) is None
 
     def down(*_: Any, **__: Any) -> Any:
         raise StoreDown("it is away")
