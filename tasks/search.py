@@ -170,7 +170,8 @@ def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:
 def _queued(context: Context, request: SearchRequest) -> SearchResponse:
     settings, broker = context.settings.search, context.broker
     reply_to, end = replies.new_address(), time.time() + settings.timeout_seconds
-    arguments = (request.model_dump(), reply_to, end, as_json(context.reader))
+    fields = request.model_dump(exclude_unset=True)  # a worker of a former version knows these
+    arguments = (fields, reply_to, end, as_json(context.reader))
     seconds = settings.timeout_seconds
     sent = sending.send(broker, query, arguments, queue=SEARCH, expires=seconds)
     if (before := sent.waiting - 1) >= settings.max_backlog and sending.take_back(broker, sent):

@@ -37,7 +37,7 @@ RATES = ("<documents_per_minute>", "<chunks_per_minute>")
 ADDED = (
     *("matched", "pages", "boxes", "readers", "warnings", "url", "source_url", "language", "etag"),
     *("edited", "vectors", "analyzer", "facets", "apply_proposals", "valid_from_default"),
-    *("origin", "chunking", "corrections_added"),
+    *("origin", "chunking", "corrections_added", "valid_from", "valid_to", "not_in_force"),
 )
 """Fields that answers did not have."""
 
