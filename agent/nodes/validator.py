@@ -116,8 +116,8 @@ def _judge_alone(state: State, draft: Draft, context: RunContext) -> tuple[Reaso
     if confidence < context.settings.agent.confidence_threshold:
         covered_elsewhere = state.evidence.coverage >= COVERED and _has_rival(state)
         return ("not-apart" if covered_elsewhere else "not-covered"), confidence
-    if not draft.sentences:
-        return "not-grounded", confidence
+    if not draft.sentences:  # none was written, or all were dropped
+        return ("not-grounded" if state.draft.sentences else "not-covered"), confidence
     moment = state.plan.as_of.moment if state.plan else None
     if not all(in_force(citation, moment) for citation in draft.citations):
         return "not-in-force", confidence
