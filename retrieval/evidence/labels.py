@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from callslip.languages import DEFAULT, Codes, languages
+from callslip.retrieval.evidence.kinds import UNIT
 
 _CODE = re.compile(
     r"(?<![A-Za-z\d_.-])(?P<name>[A-Za-z]{1,8})-?(?P<number>\d{1,5})(?![A-Za-z\d_-]|[.,]\d)"
@@ -52,7 +53,7 @@ def labels_of(question: str, codes: Codes = DEFAULT) -> tuple[Label, ...]:
     made = list[Label]()
     for match in (*_CODE.finditer(question), *_NAMED.finditer(question)):
         name, number = match["name"], match["number"]
-        counts = match.re is _NAMED and _counts(question[match.start("number") :], codes)
+        counts = match.re is _NAMED and _counts(question[match.start("number") :][:UNIT], codes)
         if not counts and not _YEAR.fullmatch(number) and not _is_general(name, number, codes):
             made.append(Label(_named(name), number))
     for match in _LETTERED.finditer(question):
