@@ -67,6 +67,9 @@ marks."""
 
 
 _QUESTION = re.compile(r"[?？][\"'”’)*\]]*$")
+_MARKED = re.compile(r"# +\Z")
+"""What stands before a heading in Markdown."""
+
 _NUMBERED = re.compile(r"^((?:\d+\.)+\d*)\s+(?![a-z])[^.!?\n]{1,60}$")
 """A numbered heading or an entry of a list; not `3.5 euros`."""
 
@@ -203,7 +206,8 @@ def _of(
     before_stands = False
     for at, ((start, end), sentence) in enumerate(zip(spans, texts, strict=True)):
         stands = True
-        if _letters(sentence) in titles or _heads(at, depths):
+        marked = _MARKED.search(text, max(0, start - 8), start)
+        if marked or _letters(sentence) in titles or _heads(at, depths):
             under, stands = terms[at], False  # of the section that begins here
             heading = sentence
             if start >= above and "date" in kinds and fit(sentence, {"date"}, analyzer.codes):

@@ -208,6 +208,13 @@ def test_what_a_question_names_is_not_answered_with_another_one(
     assert (refused.answered, refused.verdict.reason) == (False, "not-covered")
 
 
+def test_a_heading_of_markdown_is_no_answer(setup: Setup) -> None:
+    text = "# Gym\n\nThe gym is new.\n\n## Membership fees\n\nThe fees are 30 euros a month."
+    setup.put("gym.md", text)
+    answer = setup.ask("What are the membership fees of the gym?")
+    assert [each.quote for each in answer.citations] == ["The fees are 30 euros a month."]
+
+
 def test_a_heading_answers_when_and_a_section_of_another_version_does_not(setup: Setup) -> None:
     text = (
         "# Lumen release notes\n\n## 4.1.0 (2025-11-05)\n\nNew: dark mode. The old export will be"
