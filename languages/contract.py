@@ -240,8 +240,9 @@ class Kinds:
     `date`, `address`, or the dimension of an `Amount`. A match of `counted` is a question for a
     number; its unit follows the match: `how many`. A match of `number` or `date` is one; years in
     digits and addresses are the same in all languages. A match of `labels` is a label whose
-    `number` stands before its `name`: `4급지`. Of each pair in `needed` the answer to a question
-    that matches the first pattern matches the second one.
+    `number` stands before its `name`: `4급지`. `joined_before` and `joined_behind` match what joins
+    the number of a label to another one or makes it a range: `or later`, `이상`. Of each pair in
+    `needed` the answer to a question that matches the first pattern matches the second one.
     """
 
     questions: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = ()
@@ -249,6 +250,8 @@ class Kinds:
     number: re.Pattern[str] = re.compile(r"\d")
     date: re.Pattern[str] = NEVER
     labels: re.Pattern[str] = NEVER
+    joined_before: re.Pattern[str] = NEVER
+    joined_behind: re.Pattern[str] = NEVER
     needed: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = ()
 
 

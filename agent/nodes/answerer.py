@@ -86,10 +86,11 @@ def _extracted(state: State, context: RunContext) -> Draft:
     counts = [has_count(e.text, codes) for e in best_extracts]
     if asks_count(target.text, codes) and not any(counts):
         return Draft()
-    if any(not has_needed(target.text, e.text, codes) for e in best_extracts[:1]):
-        return Draft()
     best_hit = best_extracts[0].hit if best_extracts else None
-    if best_hit and not _is_about(target.text, searched.plan.topic, best_hit, codes):
+    if best_hit and not (
+        has_needed(target.text, best_extracts[0].text, codes)
+        and _is_about(target.text, searched.plan.topic, best_hit, codes)
+    ):
         return Draft()
     if best_extracts and (
         other := contradicting(
@@ -127,7 +128,7 @@ def _is_about(question: str, topic: str, hit: Hit, codes: Codes) -> bool:
     text, labels = around(hit), labels_of(topic, codes)
     if not has_numbers(named_numbers(topic), text):
         return False
-    if not has_labels(labels, f"{text}\n{hit.filename}"):
+    if not has_labels(labels, f"{text}\n{hit.filename}", codes):
         return False
     stated = None if hit.properties.get(FROM) else read_time(question, _today(), codes)
     return stated is None or not has_later_years(text, stated.day.year)

@@ -3,13 +3,11 @@
 import json
 
 from flask import Flask, Response, render_template, request
+from flask_openapi3 import APIBlueprint
 from werkzeug.exceptions import NotFound
 
 from callslip import errors
 from callslip.api.http.problems import MEDIA_TYPE, accepts_html, of_http, problem
-
-_PAGES = frozenset({"pages", "chunk_pages", "editing", "proposals", "login", "comparing"})
-"""The blueprints whose responses a browser shows."""
 
 
 def show(app: Flask) -> None:
@@ -24,7 +22,8 @@ def show(app: Flask) -> None:
 
     @app.after_request
     def _as_page(response: Response) -> Response:
-        of_api = request.endpoint is not None and request.blueprint not in _PAGES
+        blueprint = app.blueprints.get(request.blueprint or "")
+        of_api = request.endpoint is not None and isinstance(blueprint, APIBlueprint | None)
         if response.content_type == MEDIA_TYPE and accepts_html() and not of_api:
             error = json.loads(response.get_data())
             response.set_data(render_template("problem.html", error=error))

@@ -56,6 +56,11 @@ KINDS = Kinds(
         r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|centur(?:y|ies)"
         r"|daily|weekly|monthly|yearly|annually"
     ),
+    joined_before=re.compile(r"\d\s?(?:or|and|to)\s?$"),
+    joined_behind=re.compile(
+        r"\s?(?:[-\u2013,/&]|\b(?:or|and|to|through)\b)\s?(?:\d|later|newer|above|up\b|higher"
+        r"|over|below|older)"
+    ),
     needed=(
         (_asks(rf"{_OF}(?:tele)?phone\s+(?:numbers?|extension)"), re.compile(r"\d{3}")),
         (_asks(rf"{_OF}e-?mail\s+address(?:es)?"), re.compile("@")),

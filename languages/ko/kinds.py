@@ -44,6 +44,8 @@ KINDS = Kinds(
         r"(?<![\d.,~])(?P<number>\d{1,3})\s?(?P<name>급지|등급|학년|호선|단계|순위|[차종층동]"
         r"(?![가-힣]{2})|인\s?가구)"
     ),
+    joined_before=re.compile(r"\d\s?[및와과]\s?$"),
+    joined_behind=re.compile(r"\s?(?:이상|이하|초과|미만|까지|부터|이내|또는|[및와과]\s?\d)"),
     needed=(
         (re.compile(rf"(?:전화|내선)\s?번호{_WHAT}"), re.compile(r"\d{3}")),
         (re.compile(rf"메일\s?주소{_WHAT}"), re.compile("@")),

@@ -16,13 +16,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from callslip.errors import EmbedderDown
+from callslip.languages import Codes
 from callslip.models.embedders.contract import Embedder
 from callslip.models.reader.contract import LogOdds
 from callslip.models.text.analyzer import Analyzer
 from callslip.retrieval.evidence.clauses import commands
 from callslip.retrieval.evidence.context import lead_of, leads_in, leans, list_after
 from callslip.retrieval.evidence.kinds import fit, has_number, kinds_of
-from callslip.retrieval.evidence.labels import has_labels, labels_of
+from callslip.retrieval.evidence.labels import Labels, has_labels, labels_of
 from callslip.retrieval.evidence.overlap import covered, jaccard
 from callslip.retrieval.evidence.ranges import amounts_of, in_range
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
@@ -200,7 +201,7 @@ def _of(
     amounts = amounts_of(target.text, analyzer.codes)
     labels = labels_of(target.text, analyzer.codes)
     made: list[Extract] = []
-    heading = hit.heading
+    begin, heading = hit.span.start - above, hit.heading
     led: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     before_stands = False
@@ -211,10 +212,9 @@ def _of(
             under, stands = terms[at], False  # of the section that begins here
             heading = sentence
             if start >= above and "date" in kinds and fit(sentence, {"date"}, analyzer.codes):
-                span = Span(start=hit.span.start - above + start, end=hit.span.start - above + end)
+                span = Span(start=begin + start, end=begin + end)
                 worth = target.worth(title | terms[at], frozenset())
-                worth += fit(sentence, kinds, analyzer.codes)
-                worth -= OTHER_LABEL * (not has_labels(labels, sentence))
+                worth += _suits(sentence, heading, kinds, labels, analyzer.codes)
                 made.append(Extract(hit, span, sentence, worth, (hit.chunk_id, start)))
         elif _QUESTION.search(sentence):
             led, stands = led | terms[at], False
@@ -229,11 +229,9 @@ def _of(
                 worth = 0.0  # `Yes.`, followed by the reason
             else:
                 led = frozenset()
-            worth += fit(sentence, kinds, analyzer.codes)
-            worth -= OTHER_LABEL * (not has_labels(labels, f"{heading}\n{sentence}"))
+            worth += _suits(sentence, heading, kinds, labels, analyzer.codes)
             if odds is not None:
                 worth += READER * max(0.0, 1 - (best - float(odds[at])) / DECADES)
-            begin = hit.span.start - above
             if header is None:
                 whole = _with_context(text, spans, at, before_stands)
                 first, last = (spans[whole[0]].start, spans[whole[1]].end) if whole else (0, 0)
@@ -254,6 +252,14 @@ def _of(
             stands = False
         before, before_stands = terms[at], stands
     return made
+
+
+def _suits(
+    sentence: str, heading: str, kinds: AbstractSet[str], labels: Labels, codes: Codes
+) -> float:
+    """The score of a sentence for its kind, and for its labels with those of its heading."""
+    about_another = not has_labels(labels, f"{heading}\n{sentence}", codes)
+    return fit(sentence, kinds, codes) - OTHER_LABEL * about_another
 
 
 def _with_context(

@@ -5,11 +5,13 @@ that has the name with a range or a list (`Windows 7 or later`, `3~5등급`) may
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Set
 from functools import lru_cache
-from typing import NamedTuple
 
 from callslip.languages import DEFAULT, Codes, languages
 from callslip.retrieval.evidence.kinds import UNIT
+from callslip.retrieval.evidence.numbers import PARTS, YEAR
 
 _CODE = re.compile(
     r"(?<![A-Za-z\d_.-])(?P<name>[A-Za-z]{1,8})-?(?P<number>\d{1,5})(?![A-Za-z\d_-]|[.,]\d)"
@@ -24,66 +26,61 @@ _NUMBER = r"(\d+(?:\.\d+)*)"
 _SHORT = 2
 """The most letters of a name that a text has in capitals and without a space: `X300`, not `a 5`."""
 
-_GENERAL = frozenset(
-    (
-        *("article", "chapter", "class", "form", "level", "page", "part", "rule", "section"),
-        *("step", "type", "version"),
-    )
-)
+_GENERAL = frozenset((*PARTS, "page"))
 """Names of parts of a document, of which a passage mentions others: `see Section 3`."""
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_JOINED_BEFORE = re.compile(r"\d\s?(?:[-~\u2013,/&]|or|and|to|및|와|과)\s?$")
-_JOINED_BEHIND = re.compile(
-    r"\s?(?:\+|~|(?:[-\u2013,/&]|\b(?:or|and|to|through)\b)\s?(?:\d|later|newer|above|up\b|higher"
-    r"|over|below|older)|이상|이하|초과|미만|까지|부터|이내|[,·및와과]\s?\d|또는)"
-)
+_JOINED_BEFORE = re.compile(r"\d\s?[-~\u2013,/&]\s?$")
+_JOINED_BEHIND = re.compile(r"\s?(?:\+|~|[-\u2013,/&\u00b7]\s?\d)")
 
-
-class Label(NamedTuple):
-    """A name with a number. `pattern` matches the name in a text, with any number as group 1."""
-
-    pattern: re.Pattern[str]
-    number: str
+Labels = Mapping[re.Pattern[str], Set[str]]
+"""The numbers by patterns that match their name in a text, with any number as group 1."""
 
 
 @lru_cache(maxsize=64)
-def labels_of(question: str, codes: Codes = DEFAULT) -> tuple[Label, ...]:
+def labels_of(question: str, codes: Codes = DEFAULT) -> Labels:
     """Return the labels of a question, without amounts, dates, and parts of a document."""
-    made = list[Label]()
+    labels: dict[re.Pattern[str], set[str]] = defaultdict(set)
     for match in (*_CODE.finditer(question), *_NAMED.finditer(question)):
         name, number = match["name"], match["number"]
         counts = match.re is _NAMED and _counts(question[match.start("number") :][:UNIT], codes)
-        if not counts and not _YEAR.fullmatch(number) and not _is_general(name, number, codes):
-            made.append(Label(_named(name), number))
+        if not counts and not YEAR.fullmatch(number) and not _is_general(name, number, codes):
+            labels[_named(name)].add(number)
     for match in _LETTERED.finditer(question):
         if not _counts(match[0], codes):
             pattern = re.compile(rf"(?<![\w.,-]){match['name']}([A-Z])(?![A-Za-z\d_-])")
-            made.append(Label(pattern, match["number"]))
-    made += [Label(_VERSION, match[1]) for match in _VERSION.finditer(question)]
+            labels[pattern].add(match["number"])
+    for match in _VERSION.finditer(question):
+        labels[_VERSION].add(match[1])
     for one in languages(codes):
         for match in one.kinds.labels.finditer(question):
             name = r"\s?".join(match["name"].split())
-            pattern = re.compile(rf"(?<![\d.,]){_NUMBER}\s?{name}")
-            made.append(Label(pattern, match["number"]))
-    return tuple(made)
+            labels[re.compile(rf"(?<![\d.,]){_NUMBER}\s?{name}")].add(match["number"])
+    return labels
 
 
-def has_labels(labels: tuple[Label, ...], text: str) -> bool:
+def has_labels(labels: Labels, text: str, codes: Codes = DEFAULT) -> bool:
     """Whether a text has one of the labels of each name, or nothing of the name."""
-    numbers: dict[re.Pattern[str], set[str]] = {}
-    for label in labels:
-        numbers.setdefault(label.pattern, set()).add(label.number)
-    return all(_has(pattern, wanted, text) for pattern, wanted in numbers.items())
+    return all(_has(pattern, numbers, text, codes) for pattern, numbers in labels.items())
 
 
-def _has(pattern: re.Pattern[str], wanted: set[str], text: str) -> bool:
+def _has(pattern: re.Pattern[str], numbers: Set[str], text: str, codes: Codes) -> bool:
     there = list(pattern.finditer(text))
     return not there or any(
-        any(f"{match[1]}.".startswith(f"{number}.") for number in wanted)
-        or _JOINED_BEHIND.match(text, match.end())
-        or _JOINED_BEFORE.search(text[max(0, match.start(1) - 8) : match.start(1)])
+        any(f"{match[1]}.".startswith(f"{number}.") for number in numbers)
+        or _is_joined(text, match, codes)
         for match in there
+    )
+
+
+def _is_joined(text: str, match: re.Match[str], codes: Codes) -> bool:
+    """Whether a number is a part of a range or a list."""
+    before = text[max(0, match.start(1) - 8) : match.start(1)]
+    kinds = [one.kinds for one in languages(codes)]
+    return any(
+        pattern.search(before) for pattern in (_JOINED_BEFORE, *(k.joined_before for k in kinds))
+    ) or any(
+        pattern.match(text, match.end())
+        for pattern in (_JOINED_BEHIND, *(k.joined_behind for k in kinds))
     )
 
 

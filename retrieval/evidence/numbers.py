@@ -10,10 +10,17 @@ _NUMERAL = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)*(?![\d])")
 _DESIGNATED = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+ \d{1,2}(?![\d%]|[.,]\d|\s(?:[a-z]|%))")
 """A number that is part of a name, within a sentence: `Region 5`, not `Leave 20 days`."""
 
+PARTS = (
+    *("version", "article", "section", "chapter", "part", "rule", "step", "level", "class"),
+    *("type", "form"),
+)
+"""Names of parts and editions that a number may follow in lower case."""
+
+YEAR = re.compile(r"(?:19|20)\d\d")
 _NAMED = re.compile(
     r"(?:(?<=\S )[A-Z][A-Za-z]*"
     r"|\A[A-Z][A-Za-z]*(?=\s[\d.]+(?:\s(?:is|was|has|will|can)\b|[는은이가을를의에,]))"
-    r"|(?i:\b(?:version|article|section|chapter|part|rule|step|level|class|type|form)))"
+    rf"|(?i:\b(?:{'|'.join(PARTS)})))"
     r"[ ](?P<number>\d+(?:\.\d+)*)(?!\d|,\d|\s?%)"
     r"|(?:(?i:\b(?:sec|art)\.)|§)\s?(?P<section>\d+(?:\.\d+)*)"
     r"|제\s?(?P<unit>\d+)\s?[장절항호]"
@@ -21,8 +28,7 @@ _NAMED = re.compile(
     r"(?:\s?의\s?(?P<branch>\d+))?"
 )
 _ARTICLE = re.compile(r"\bArt(?:icle|\.) ?(\d+)\b", re.I)
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_YEARS = re.compile(rf"(?<![\d.,]){_YEAR.pattern}(?!\d|[.,]\d{{3}})")
+_YEARS = re.compile(rf"(?<![\d.,]){YEAR.pattern}(?!\d|[.,]\d{{3}})")
 
 
 def asks_count(question: str, codes: Codes = DEFAULT) -> bool:
@@ -48,7 +54,7 @@ def _named(match: re.Match[str]) -> str:
     if article := match["article"] or match["bare"]:
         return f"{article}조의{match['branch']}" if match["branch"] else f"{article}조"
     number = match["number"] or match["section"] or match["unit"]
-    return "" if _YEAR.fullmatch(number) else number
+    return "" if YEAR.fullmatch(number) else number
 
 
 def has_numbers(numbers: frozenset[str], text: str) -> bool:
