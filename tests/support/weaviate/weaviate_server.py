@@ -4,17 +4,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-
-from chroma_server import free_port
 
 from callslip.config.settings import Settings, WeaviateSettings
 from callslip.errors import StoreDown
 from callslip.stores.registry import make_store
 from callslip.stores.weaviate.connection import Connection
+from callslip.workers.supervision import services
 
 STARTUP_SECONDS = 60.0
+STARTS = 3
 
 REAL_SERVER = "CALLSLIP_TEST_WEAVIATE_URL"
 """Names a real server, which the suite runs against too; …_GRPC_URL names its gRPC interface."""
@@ -36,13 +36,8 @@ def weaviate_server(
     folder: Path, ports: Ports | None = None
 ) -> Iterator[tuple[Ports, "subprocess.Popen[bytes]"]]:
     """A server with its journal in the folder; its ports and its process."""
-    ports = ports or (free_port(), free_port())
-    program = Path(__file__).with_name("weaviate_fake.py")
-    command = [sys.executable, str(program), str(folder / "journal"), *map(str, ports)]
-    with (folder / "log").open("ab") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
+    ports, server = _started(folder, ports) if ports else _started_on_free_ports(folder)
     try:
-        _wait_for(weaviate_settings(ports), server)
         yield ports, server
     finally:
         server.kill()
@@ -59,6 +54,29 @@ def new_classes_dropped(settings: Settings) -> Iterator[None]:
         made = connection.client().collections.list_all(simple=True).keys() - before
         connection.client().collections.delete(sorted(made))
         assert connection.client().collections.list_all(simple=True).keys() <= before
+
+
+def _started_on_free_ports(folder: Path) -> tuple[Ports, "subprocess.Popen[bytes]"]:
+    """Start again with other ports if another process took one before the server listened."""
+    for _ in range(STARTS):
+        http_port, grpc_port = services.free_ports(2)
+        with suppress(StoreDown):
+            return _started(folder, (http_port, grpc_port))
+    raise StoreDown(f"Weaviate of the tests does not start: {(folder / 'log').read_text()[-2000:]}")
+
+
+def _started(folder: Path, ports: Ports) -> tuple[Ports, "subprocess.Popen[bytes]"]:
+    program = Path(__file__).with_name("weaviate_fake.py")
+    command = [sys.executable, str(program), str(folder / "journal"), *map(str, ports)]
+    with (folder / "log").open("ab") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        _wait_for(weaviate_settings(ports), server)
+    except BaseException:
+        server.kill()
+        server.wait(30)
+        raise
+    return ports, server
 
 
 def _wait_for(settings: Settings, server: "subprocess.Popen[bytes]") -> None:
