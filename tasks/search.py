@@ -3,9 +3,10 @@
 import logging
 import time
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import shared_task
+from pydantic import BaseModel
 
 from callslip import logs
 from callslip.errors import CallslipError, Overloaded, PermanentError, SearchTimeout
@@ -109,13 +110,38 @@ def ask(context: Context, request: SearchRequest) -> SearchResponse:
     if context.local:
         response = _here(context, request)
     else:
-        # A request that is invalid in every collection is refused without a message to the queue.
-        # With a deeply nested filter no worker could decode the message.
-        check_request(request, context.settings.search)
-        context.consumers.check(SEARCH)
-        seconds = context.settings.search.timeout_seconds + MARGIN_SECONDS
-        response = context.consumers.call(partial(_queued, context, request), seconds)
+        response = SearchResponse.model_validate_json(_elsewhere(context, request))
     return _with_boxes(context, response) if request.include_boxes else response
+
+
+class Encoded(NamedTuple):
+    """A response as JSON, and the id of its trace."""
+
+    body: str | bytes
+    trace_id: str
+
+
+class _Traced(BaseModel):
+    trace_id: str
+
+
+def ask_encoded(context: Context, request: SearchRequest) -> Encoded:
+    """As `ask`, but return the response as JSON: a worker's as it came, without decoding it."""
+    if context.local or request.include_boxes:
+        response = ask(context, request)
+        return Encoded(response.model_dump_json(), response.trace_id)
+    body = _elsewhere(context, request)
+    return Encoded(body, _Traced.model_validate_json(body).trace_id)
+
+
+def _elsewhere(context: Context, request: SearchRequest) -> bytes:
+    """Queue a search, and return a worker's response as JSON."""
+    # A request that is invalid in every collection is refused without a message to the queue.
+    # With a deeply nested filter no worker could decode the message.
+    check_request(request, context.settings.search)
+    context.consumers.check(SEARCH)
+    seconds = context.settings.search.timeout_seconds + MARGIN_SECONDS
+    return context.consumers.call(partial(_queued, context, request), seconds)
 
 
 def _here(context: Context, request: SearchRequest) -> SearchResponse:
@@ -167,7 +193,7 @@ def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:
     return response.model_copy(update={"hits": hits})
 
 
-def _queued(context: Context, request: SearchRequest) -> SearchResponse:
+def _queued(context: Context, request: SearchRequest) -> bytes:
     settings, broker = context.settings.search, context.broker
     reply_to, end = replies.new_address(), time.time() + settings.timeout_seconds
     fields = request.model_dump(exclude_unset=True)  # a worker of a former version knows these
@@ -179,4 +205,4 @@ def _queued(context: Context, request: SearchRequest) -> SearchResponse:
     result = replies.receive_result(broker, reply_to, end)
     if result is None:
         raise SearchTimeout(f"no answer within {seconds:g} s")
-    return SearchResponse.model_validate_json(result)
+    return result

@@ -6,11 +6,10 @@ from flask import Response
 from flask_openapi3 import APIBlueprint, Tag
 
 from callslip.api.http.context import current
-from callslip.api.http.json_response import answer
 from callslip.api.identity.current import check_scope, note
 from callslip.errors import TransientError
 from callslip.retrieval.messages import SearchRequest, SearchResponse
-from callslip.tasks.search import ask
+from callslip.tasks.search import ask_encoded
 from callslip.vocabulary import NAME
 
 blueprint = APIBlueprint("searches", __name__, abp_tags=[Tag(name="search")])
@@ -23,9 +22,9 @@ def search(body: SearchRequest) -> Response:
     if not re.fullmatch(NAME, body.collection):  # no message and no log has any text as a name
         current().ledger.collections.get(body.collection)
     try:
-        response = ask(current(), body)
+        encoded = ask_encoded(current(), body)
     except TransientError:  # to try again is no advice for a collection that does not exist
         current().ledger.collections.get(body.collection)
         raise
-    note(trace_id=response.trace_id)
-    return answer(response)
+    note(trace_id=encoded.trace_id)
+    return Response(encoded.body, content_type="application/json")

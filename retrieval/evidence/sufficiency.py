@@ -35,7 +35,6 @@ from callslip.retrieval.ranking.scored import Scored
 from callslip.retrieval.ranking.stage import Ranked
 from callslip.stores.contract import Store
 from callslip.stores.fusion import DEVIATIONS, Candidate
-from callslip.stores.metrics import scores
 from callslip.stores.records import Vector
 
 VECTOR, KEYWORD = 0.4, 0.6
@@ -226,15 +225,15 @@ class _Worth:
         ]
         self._lowest = min(vector_scores, default=0.0)
         self._mean, self._deviation = 0.0, 0.0
-        rows = calibration.vectors.get(search.plan.vector_name)
-        if query.vector is not None and search.has_vector and rows is not None:
-            self._calibrate(search, query.vector, rows)
+        sampled = search.plan.vector_name in calibration.vectors
+        if query.vector is not None and search.has_vector and sampled:
+            self._calibrate(search, query.vector)
 
-    def _calibrate(self, search: Searched, vector: Vector, rows: Vector) -> None:
+    def _calibrate(self, search: Searched, vector: Vector) -> None:
         spec = search.store.schema(search.plan.collection).vector(search.plan.vector_name)
         metric = search.plan.method or spec.metric
-        sample = scores(metric, vector, rows)
-        self._mean, self._deviation = float(sample.mean()), float(sample.std())
+        name = search.plan.vector_name
+        self._mean, self._deviation = search.calibration.moments(vector, name, metric)
         if metric == "cosine":
             self._deviation = max(self._deviation, LEAST_DEVIATION)
 

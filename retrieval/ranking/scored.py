@@ -1,6 +1,7 @@
 """Candidates with their scores and the named parts of each score."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 from callslip.stores.fusion import Candidate
@@ -35,4 +36,4 @@ def fused(candidates: Iterable[Candidate], name: str = "fused") -> list[Scored]:
 
 def in_order(scored: Iterable[Scored]) -> list[Scored]:
     """Return the candidates sorted by descending score; ties keep their order."""
-    return sorted(scored, key=lambda s: -s.score)
+    return sorted(scored, key=attrgetter("score"), reverse=True)

@@ -69,7 +69,8 @@ def _with_proximity(
     read = resources.settings.search.read
     terms_of = retrieved.reader.terms([s.chunk_id for s in seen[:read]])
     shares = sequences(terms, terms_of, calibration.idf(terms))
-    return in_order(s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen)
+    head = [s.plus("proximity", weight * shares.get(s.chunk_id, 0.0)) for s in seen[:read]]
+    return in_order([*head, *seen[read:]])
 
 
 def _reranked(

@@ -27,7 +27,7 @@ def test_what_cannot_be_queued_names_a_missing_collection_first(
     def fails(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(searches, "ask", fails)
+    monkeypatch.setattr(searches, "ask_encoded", fails)
     for collection, expected in (("papers", status), ("nowhere", 404)):
         body = {"collection": collection, "query": "leave"}
         assert client.post("/v1/search", json=body).status_code == expected
@@ -40,7 +40,7 @@ def test_a_text_that_is_no_name_enters_no_queue(
     def never(*_: Any) -> None:
         raise AssertionError("the search was queued")
 
-    monkeypatch.setattr(searches, "ask", never)
+    monkeypatch.setattr(searches, "ask_encoded", never)
     answer = client.post("/v1/search", json={"collection": name, "query": "leave"})
     assert answer.status_code == 404
     assert answer.json is not None
