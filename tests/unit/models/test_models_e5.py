@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from callslip.models.e5.runtimes.background import BACKGROUND
 from callslip.models.e5.runtimes.contract import Floats
 from callslip.models.e5.runtimes.converted import Conversion, load
 from callslip.models.e5.runtimes.onnx_runtime import CUDA
-from callslip.models.e5.runtimes.processor import processor_flags
+from callslip.models.e5.runtimes.processor import processor_flags, processor_vendor
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.e5.weights import Weights
 from callslip.models.embedders.local import E5Embedder
@@ -147,17 +148,33 @@ def test_every_runtime_computes_the_vectors_that_the_model_is_named_for(
     assert (vectors * expected).sum(axis=1).min() > 0.9999
 
 
-def test_bf16_is_chosen_where_the_processor_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = []
+@pytest.mark.parametrize(
+    ("vendor", "flags", "kind"),
+    [
+        ("GenuineIntel", {"amx_bf16", "avx512_bf16"}, "openvino bf16"),
+        ("GenuineIntel", {"avx512_bf16"}, "onnxruntime fp32"),
+        ("AuthenticAMD", {"avx512_bf16"}, "openvino bf16"),
+        ("AuthenticAMD", {"avx512f", "avx512_vnni"}, "onnxruntime fp32"),
+        ("", set(), "onnxruntime fp32"),
+    ],
+)
+def test_bf16_is_chosen_where_the_processor_multiplies_it_faster_than_fp32(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, flags: set[str], kind: choice.Kind
+) -> None:
+    monkeypatch.setattr(choice, "processor_vendor", lambda: vendor)
+    monkeypatch.setattr(choice, "processor_flags", lambda: flags)
     monkeypatch.setattr(choice, "find_spec", lambda name: name)  # openvino is installed
-    for flags in ({"avx512_bf16"}, {"amx_bf16"}, {"avx512f", "avx512_vnni"}, set()):
-        monkeypatch.setattr(choice, "processor_flags", lambda flags=flags: flags)
-        chosen.append(choice.runtime_kind("cpu"))
-    assert chosen == ["openvino bf16"] * 2 + ["onnxruntime fp32"] * 2
-    monkeypatch.setattr(choice, "processor_flags", lambda: choice.BF16)
+    assert choice.runtime_kind("cpu") == kind
+    assert choice.runtime_kind("cuda") == "onnxruntime cuda"
     monkeypatch.setattr(choice, "find_spec", lambda name: None)  # openvino is not installed
     assert choice.runtime_kind("cpu") == "onnxruntime fp32"
-    assert choice.runtime_kind("cuda") == "onnxruntime cuda"
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux describes its processor")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="its flags are those of x86-64")
+def test_the_processor_at_hand_is_known() -> None:
+    assert "sse2" in processor_flags()
+    assert f"vendor_id\t: {processor_vendor()}\n" in Path("/proc/cpuinfo").read_text()
 
 
 @pytest.mark.skipif(
