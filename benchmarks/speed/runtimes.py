@@ -1,8 +1,8 @@
 """The runtimes of the local embedder in turns: processor time, share of the peak, vectors, nDCG@10.
 
 The reference is onnxruntime in fp32; the other one is OpenVINO in bf16, if the processor multiplies
-bf16, chosen or not. A core's peak is what the same runtime reaches in one product
-of matrices of 1024 by 1024. Times are processor seconds of one thread.
+bf16, chosen or not. A core's peak is what the same runtime reaches in one product of matrices of
+1024 by 1024. Times are processor seconds of one thread.
 """
 
 import argparse

@@ -10,6 +10,7 @@ from callslip.retrieval.candidates.calibration import LEAST, ScoreCalibration
 from callslip.retrieval.ranking.proximity import sequences
 from callslip.retrieval.ranking.scored import Scored, fused, in_order
 from callslip.stores.fusion import Candidate, Fusion, Scale, fuse
+from callslip.stores.metrics import scores
 
 SCALE = Scale(mean=0.8, deviation=0.01, most=20.0)
 
@@ -55,6 +56,20 @@ def test_the_scale_is_of_the_sample() -> None:
     assert scale.mean == pytest.approx(1 / LEAST)
     assert scale.deviation == pytest.approx(math.sqrt(1 / LEAST - 1 / LEAST**2))
     assert scale.vector(1.0) == pytest.approx((1 - scale.mean) / (6 * scale.deviation))
+
+
+@pytest.mark.parametrize("length", [1.0, 1e30, 1e-30])
+@pytest.mark.parametrize("of_rows", [1.0, 1e30, 1e-30])
+def test_the_moments_are_those_of_the_exact_scores(length: float, of_rows: float) -> None:
+    """Also of vectors whose length has no value in 32 bits."""
+    drawn = np.random.default_rng(7).standard_normal((LEAST + 1, 16))
+    rows, vector = (of_rows * drawn[1:]).astype(np.float32), (length * drawn[0]).astype(np.float32)
+    rows[3] = 0
+    exact = scores("cosine", vector, rows)
+    sample = ScoreCalibration({"": rows}, {}, LEAST, LEAST)
+    mean, deviation = sample.moments(vector, "", "cosine")
+    assert mean == pytest.approx(exact.mean(), abs=1e-7)
+    assert deviation == pytest.approx(exact.std(), rel=1e-6)
 
 
 def test_document_frequencies_of_the_sample_stand_for_the_collection() -> None:
