@@ -146,6 +146,7 @@ def _citation(
         valid_from=_day(hit, FROM),
         valid_to=_day(hit, TO),
         url=url,
+        within=hit.within,
     )
 
 

@@ -65,6 +65,9 @@ class Citation(Message):
         description="the web address of the document's source; for a web page it leads to the"
         " sentence, by a text fragment (`#:~:text=`). null: unknown",
     )
+    within: str | None = Field(
+        default=None, description="the mail or archive that contains the document, as in a hit"
+    )
 
 
 class AnswerSentence(Message):

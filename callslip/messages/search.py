@@ -108,6 +108,11 @@ class Hit(Message):
     source_url: str | None = Field(
         default=None, description="the web address of the document's source; null: unknown"
     )
+    within: str | None = Field(
+        default=None,
+        description="the mail or archive that contains the document, by its name, and the folders"
+        " in it; null: none",
+    )
     lang: str
     properties: dict[str, Any]
     legs: Legs

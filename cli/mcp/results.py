@@ -29,6 +29,7 @@ class Passage(Result):
     span: Span = Field(description="where it stands in the document's text")
     pages: Pages | None = Field(None, description="where it stands in the file, if it has pages")
     source_url: str | None = Field(None, description="the web address of the document's source")
+    within: str | None = Field(None, description="the mail or archive that contains the document")
     valid_from: str | None = Field(None, description="in force from this day; null: ever since")
     valid_to: str | None = Field(
         None, description="in force until this day, not included; null: open"
@@ -60,6 +61,7 @@ class Source(Result):
     source_url: str | None = Field(
         None, description="the web address of the document's source, at the quote if it is a page"
     )
+    within: str | None = Field(None, description="the mail or archive that contains the document")
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -145,6 +147,8 @@ def _as_line(source: Source) -> str:
     heading = " › ".join(filter(None, (source.title, source.heading)))
     if source.pages:
         heading += f", {source.pages.short()}"
+    if source.within:
+        heading += f", in {source.within}"
     if source.source_url:
         heading += f", {source.source_url}"
     at = f"document_id {source.document_id}, {source.span.start}–{source.span.end}"

@@ -19,7 +19,7 @@ from callslip.retrieval.candidates.calibration import ScoreCalibrations
 from callslip.retrieval.candidates.hotset import Hotset
 from callslip.retrieval.facets.weights import FacetTables
 from callslip.stores.backend import Backend, OnBackend
-from callslip.stores.ledger import NO_PAGES, CollectionRecord, PageTable
+from callslip.stores.ledger import NO_PAGES, CollectionRecord, PageTable, Provenance
 from callslip.stores.records import Vector
 
 BRANCHES = 4
@@ -28,8 +28,8 @@ BRANCHES = 4
 PAGE_TABLES = 512
 """The maximum number of documents whose pages are cached."""
 
-URLS = 4096
-"""The maximum number of documents whose source's address is cached."""
+PROVENANCE = 4096
+"""The maximum number of documents whose provenance is cached."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Resources(OnBackend):
     candidates: Cache[CandidateList] = field(init=False)
     hotset: Hotset = field(init=False)
     page_tables: Cache[PageTable] = field(init=False)
-    urls: Cache[str] = field(init=False)
+    provenance: Cache[Provenance] = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Resources(OnBackend):
         self.candidates = Cache(search.result_cache, search.result_cache_seconds)
         self.hotset = Hotset(self.ledger, self.settings)
         self.page_tables = Cache(PAGE_TABLES)
-        self.urls = Cache(URLS)
+        self.provenance = Cache(PROVENANCE)
         self.threads = ThreadPoolExecutor(BRANCHES, thread_name_prefix="branch")
 
     def for_reader(self, reader: Reader | None) -> "Resources":
@@ -95,16 +95,16 @@ class Resources(OnBackend):
                 self.page_tables.put(key, tables[key[0]])
         return tables
 
-    def urls_of(self, versions: Mapping[str, int]) -> dict[str, str]:
-        """The web addresses of the sources of these live versions by document id, or ""."""
-        cached = {key: self.urls.get(key) for key in versions.items()}
-        urls = {key[0]: url for key, url in cached.items() if url is not None}
-        if missing := {i: version for i, version in versions.items() if i not in urls}:
-            read = self.ledger.versions.urls(missing)
+    def provenance_of(self, versions: Mapping[str, int]) -> dict[str, Provenance]:
+        """The provenance of these live versions by document id; reads each version once."""
+        cached = {key: self.provenance.get(key) for key in versions.items()}
+        result = {key[0]: value for key, value in cached.items() if value is not None}
+        if missing := {i: version for i, version in versions.items() if i not in result}:
+            read = self.ledger.versions.provenance(missing)
             for key in missing.items():
-                urls[key[0]] = read.get(key[0], "")
-                self.urls.put(key, urls[key[0]])
-        return urls
+                result[key[0]] = read.get(key[0], Provenance())
+                self.provenance.put(key, result[key[0]])
+        return result
 
     @property
     def caches(self) -> dict[str, Counted]:

@@ -6,7 +6,7 @@ from callslip.retrieval.messages import Hit, Leg, Legs, Pages, Reasons, SearchRe
 from callslip.retrieval.ranking.features import Features
 from callslip.retrieval.ranking.scored import Scored
 from callslip.stores.fusion import RetrieverScore
-from callslip.stores.ledger import PageTable
+from callslip.stores.ledger import PageTable, Provenance
 from callslip.stores.records import StoredChunk, public
 from callslip.vocabulary import DEFAULT_VECTOR
 
@@ -22,11 +22,11 @@ def make_hit(
     child: str,
     request: SearchRequest,
     table: PageTable,
-    source_url: str,
+    provenance: Provenance,
 ) -> Hit:
     """Return a hit; a parent has the score and the ranks of the child chunk `child`.
 
-    `table` has the pages of its document, `source_url` the web address of its source or "".
+    `table` has the pages of its document.
     """
     name = request.vector_name
     vectors = dict(chunk.named) if chunk.vector is None else {"": chunk.vector, **chunk.named}
@@ -45,7 +45,8 @@ def make_hit(
         text=chunk.body,
         span=Span(start=chunk.start, end=chunk.end),
         pages=pages_of(table, chunk.start, chunk.end),
-        source_url=source_url or None,
+        source_url=provenance.url or None,
+        within=provenance.within or None,
         lang=chunk.lang,
         properties=public(chunk.properties),
         legs=Legs(

@@ -17,7 +17,7 @@ from callslip.retrieval.ranking.parents import add_parents
 from callslip.retrieval.ranking.scored import Scored
 from callslip.retrieval.ranking.stage import Ranked
 from callslip.retrieval.timings import Timings
-from callslip.stores.ledger import NO_PAGES
+from callslip.stores.ledger import NO_PAGES, Provenance
 
 
 def respond(
@@ -83,7 +83,7 @@ def _hits(
         positions |= seen
         order = add_parents([i for i, _ in order], parents, request.parent_strategy)
     versions = {at.document_id: at.version for i, _ in order if (at := positions[i]).version}
-    tables, urls = resources.pages_of(versions), resources.urls_of(versions)
+    tables, provenance = resources.pages_of(versions), resources.provenance_of(versions)
     return [
         make_hit(
             rank,
@@ -92,7 +92,7 @@ def _hits(
             child,
             request,
             tables.get(chunks[i].document_id, NO_PAGES),
-            urls.get(chunks[i].document_id, ""),
+            provenance.get(chunks[i].document_id, Provenance()),
         )
         for rank, (i, child) in enumerate(order, 1)
     ]

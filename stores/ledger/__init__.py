@@ -55,7 +55,7 @@ from callslip.stores.ledger.documents.progress import Finished
 from callslip.stores.ledger.documents.readers import DocumentReaders, Unreadable
 from callslip.stores.ledger.documents.sweep import Sweep
 from callslip.stores.ledger.documents.unchanged import UnchangedDocuments
-from callslip.stores.ledger.documents.versions import PastVersion, Versions
+from callslip.stores.ledger.documents.versions import PastVersion, Provenance, Versions
 from callslip.stores.ledger.learning.facet_values import FacetBuild, FacetValue, FacetValues
 from callslip.stores.ledger.learning.judged import JudgedSearch, JudgedSearches
 from callslip.stores.ledger.learning.memory import Memory, MemoryScope, MemorySums
@@ -133,6 +133,7 @@ __all__ = [
     "PastVersion",
     "Proposal",
     "ProposedRun",
+    "Provenance",
     "QueryProfile",
     "Rebuilt",
     "Receipt",

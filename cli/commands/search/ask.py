@@ -103,6 +103,8 @@ def _tell(answer: dict[str, Any], requested: str | None) -> None:
         version = f"  (version {citation['version']})" if citation["version"] else ""
         pages = f", {Pages(**citation['pages']).short()}" if citation.get("pages") else ""
         click.echo(f"  {citation['heading']}{pages}{version}")
+        if citation.get("within"):
+            click.secho(f"    in {citation['within']}", dim=True)
         if citation.get("source_url"):
             click.secho(f"    {citation['source_url']}", dim=True)
         click.echo(f"    {' '.join(citation['quote'].split())[:300]}")

@@ -110,6 +110,8 @@ def search_command(
         click.echo(f"  {hit['heading']}{pages}  ({hit['score']:.3f}{_why(hit['legs'])})")
         if reasons := hit["reasons"]:
             click.secho(f"   {_parts(reasons)}", dim=True)
+        if hit.get("within"):
+            click.secho(f"   in {hit['within']}", dim=True)
         if hit.get("source_url"):
             click.secho(f"   {hit['source_url']}", dim=True)
         click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, bindparam, insert, or_, select, tuple_, update
 
 from callslip.errors import Conflict, DocumentNotFound
 from callslip.readers import Reader
@@ -29,11 +29,26 @@ _KNOWN = (
 )
 """The columns of a version's content, and of what was stated of it."""
 
-_URLS = select(_V.document_id, _V.url).where(
-    tuple_(_V.document_id, _V.version).in_(bindparam("made", expanding=True)), _V.url != ""
+_PROVENANCE = (
+    select(_V.document_id, _V.url, _D.name, _D.parent_id)
+    .join(schema.documents, _D.document_id == _V.document_id)
+    .where(tuple_(_V.document_id, _V.version).in_(bindparam("made", expanding=True)))
+    .where(or_(_V.url != "", _D.parent_id.is_not(None)))
 )
 
 _ADD_STEPS = insert(schema.steps)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a version comes from; each part is empty if there is none.
+
+    `url` is the web address of its source. `within` is the name of the document that contains this
+    one, a mail or an archive, and the folders in that archive, joined by `/`.
+    """
+
+    url: str = ""
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,12 +160,17 @@ class Versions:
         with self._database.reading() as connection:
             return set(connection.scalars(query))
 
-    def urls(self, versions: Mapping[str, int]) -> dict[str, str]:
-        """The web addresses of the sources of these versions by document id; omits unknown ones."""
-        query = limited(_URLS, _V.document_id, self._reader)
+    def provenance(self, versions: Mapping[str, int]) -> dict[str, Provenance]:
+        """Return the provenance of these versions by document id; omit versions without any."""
+        query = limited(_PROVENANCE, _V.document_id, self._reader)
         with self._database.reading() as connection:
             rows = connection.execute(query, {"made": list(versions.items())})
-            return {row.document_id: row.url for row in rows}
+            return {
+                row.document_id: Provenance(
+                    row.url, "" if row.parent_id is None else row.name.rpartition("/")[0]
+                )
+                for row in rows
+            }
 
     def restore(self, document_id: str, version: int) -> Accepted:
         """Queue a new version with the content of an older one, and what was stated of it.

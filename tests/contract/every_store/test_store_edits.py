@@ -13,7 +13,7 @@ from callslip.ingestion.context import StepContext
 from callslip.ingestion.pipeline import run_step
 from callslip.stores.blobs import Blobs
 from callslip.stores.contract import Store
-from callslip.stores.ledger import STEPS, Accepted, Edit, Ledger
+from callslip.stores.ledger import STEPS, Accepted, Edit, Ledger, Provenance
 from callslip.stores.levels import PASSAGE
 from callslip.stores.properties.filters import parse
 from callslip.stores.records import CollectionSchema, StoredChunk, VectorSpec
@@ -118,7 +118,8 @@ def test_an_edit_is_undone_by_a_rollback(library: Library) -> None:
     assert library.embedded == embedded
     restored = ledger.documents.version(item.document_id, undone.version)
     assert (restored.url, restored.language, restored.restores) == ("", "", 1)
-    assert ledger.versions.urls({item.document_id: 2}) == {item.document_id: "https://a.example/x"}
+    before = ledger.versions.provenance({item.document_id: 2})
+    assert before == {item.document_id: Provenance("https://a.example/x")}
 
 
 @pytest.mark.long

@@ -38,6 +38,7 @@ ADDED = (
     *("matched", "pages", "boxes", "readers", "warnings", "url", "source_url", "language", "etag"),
     *("edited", "vectors", "analyzer", "facets", "apply_proposals", "valid_from_default"),
     *("origin", "chunking", "corrections_added", "valid_from", "valid_to", "not_in_force"),
+    "within",
 )
 """Fields that answers did not have."""
 

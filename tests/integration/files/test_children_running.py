@@ -61,6 +61,7 @@ def test_what_came_within_a_zip_is_found_and_goes_with_it(api: Api) -> None:
     assert bill["name"] == "papers.zip/letters/bill.eml/bill.txt"
     hit = api.search("what is paid for the stable", having_all={"year": 2026}).json()["hits"][0]
     assert hit["document_id"] == bill["document_id"]
+    assert hit["within"] == "papers.zip/letters/bill.eml"
     assert api.http.delete(f"/v1/documents/{parent['document_id']}").status_code == 202
     assert api.search("what is paid for the stable").json()["hits"] == []
     until = time.monotonic() + 60

@@ -121,7 +121,7 @@ def test_a_search_gives_passages_and_the_name_of_the_search(backend: McpBackend)
     assert (hit["valid_from"], hit["valid_to"]) == ("2024-01-01", None)
     assert set(hit) == {
         *("rank", "score", "title", "heading", "text", "document_id", "chunk_id", "span"),
-        *("pages", "source_url", "valid_from", "valid_to"),
+        *("pages", "source_url", "within", "valid_from", "valid_to"),
     }
     request = {"collection": "papers", "query": "휴가", "top": 3, "having_all": conditions}
     request["ranking"] = WITHOUT_EXPLORATION

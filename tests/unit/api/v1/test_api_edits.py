@@ -1,5 +1,7 @@
-"""The web address of a document's source, and edits, over HTTP."""
+"""The web address of a document's source, the archive that contains it, and edits, over HTTP."""
 
+import io
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,21 @@ def test_a_document_has_the_address_of_its_source_and_hits_have_it_too(it: Insta
     assert hit(it, "garden closes")["source_url"] is None
     change(it, form, json={"url": None})
     assert hit(it, "canteen opens")["source_url"] is None
+
+
+def test_hits_and_citations_name_the_archive_that_contains_their_document(it: Installation) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("letters/a.txt", "The canteen opens at nine.")
+    it.put("outer.zip", archive.getvalue())
+    found = hit(it, "canteen opens")
+    assert (found["filename"], found["within"]) == ("a.txt", "outer.zip/letters")
+    body = {"collection": COLLECTION, "question": "When does the canteen open?"}
+    shown = it.anyone.call("POST", "/v1/answer", json=body).json
+    (cited,) = shown["citations"] or shown["nearest"]
+    assert (cited["filename"], cited["within"]) == ("a.txt", "outer.zip/letters")
+    it.put("outer/b.txt", "Parking costs ten.")
+    assert hit(it, "parking costs")["within"] is None
 
 
 @pytest.mark.long
