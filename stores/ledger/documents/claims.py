@@ -1,6 +1,12 @@
-"""Takes the leases on a step of several versions, within a transaction."""
+"""Takes the leases on a step of several versions, within a transaction.
 
-from collections.abc import Mapping, Sequence
+One version of a document is written at a time: the upsert of another one waits while a worker has a
+lease on an upsert. A worker learns only at its next renewal that its version is superseded; what it
+writes until then would replace what a newer version, which may be live by then, has written.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +26,17 @@ from callslip.stores.ledger.documents.progress import (
 )
 from callslip.stores.ledger.outbox import events
 
-_V = schema.versions.c
+_V, _S = schema.versions.c, schema.steps.c
 
 _VERSIONS = select(schema.versions).where(
     _V.document_id.in_(bindparam("ids", expanding=True)),
     _V.version.in_(bindparam("versions", expanding=True)),
+)
+_WRITING = (
+    select(_S.document_id, _S.version)
+    .where(_S.document_id.in_(bindparam("ids", expanding=True)), _S.step == "upsert")
+    .where(_S.state == "running", _S.lease_until > bindparam("now"))
+    .where(_S.lease_until <= bindparam("latest"))
 )
 
 
@@ -49,13 +61,15 @@ def claim_all(
     rows = connection.execute(_VERSIONS, {"ids": sorted(ids), "versions": sorted(numbers)})
     records = {(row.document_id, row.version): row for row in rows}
     steps = steps_of_all(connection, every)
+    writing = _writing(connection, ids, taking) if taking.step == "upsert" else {}
     claims: dict[VersionKey, Claim | Refusal] = {}
     for key in every:
         document, record = documents.get(key[0]), records.get(key)
         if document is None or record is None:
             claims[key] = Refusal("gone")
         else:
-            claims[key] = _claim(connection, document, record, steps[key], taking)
+            others = writing.get(key[0], set()) - {key[1]}
+            claims[key] = _claim(connection, document, record, steps[key], taking, others)
     _take(connection, [c for c in claims.values() if isinstance(c, Claim)], steps, taking)
     return claims
 
@@ -66,8 +80,12 @@ def _claim(
     record: Row[Any],
     steps: Sequence[Row[Any]],
     taking: Taking,
+    writing: Collection[int],
 ) -> Claim | Refusal:
-    """The claim on a version's step, which `_take` records, or the reason why there is none."""
+    """The claim on a version's step, which `_take` records, or the reason why there is none.
+
+    `writing` has the other versions of the document that a worker is writing.
+    """
     step, now, version = taking.step, taking.now, record.version
     rows = {row.step: row for row in steps}
     row = rows[step]
@@ -82,8 +100,10 @@ def _claim(
     if row.retry_at is not None and row.retry_at > now:
         return Refusal("leased")
     until = paused_until(connection, document.collection) if step == "upsert" else 0.0
-    if until > now:
-        put_off(connection, document.document_id, version, document.collection, now)
+    if until > now or writing:
+        moving = f"collection {document.collection!r} is being moved to another store"
+        why = moving if until > now else "another version of the document is still being written"
+        put_off(connection, document.document_id, version, why, now)
         return Refusal("leased")
     crashes = _crashes(row)
     if crashes >= taking.max_crashes:
@@ -102,6 +122,20 @@ def _claim(
         document_created_at=document.created_at,
         audience=document.audience,
     )
+
+
+def _writing(
+    connection: Connection, ids: Collection[str], taking: Taking
+) -> Mapping[str, set[int]]:
+    """The versions of documents whose upserts have a live lease, by document id.
+
+    A lease that lasts longer than any is of a worker that died before the clock was set back.
+    """
+    values = {"now": taking.now, "latest": taking.now + 2 * taking.lease_seconds}
+    writing: defaultdict[str, set[int]] = defaultdict(set)
+    for row in connection.execute(_WRITING, {"ids": sorted(ids), **values}):
+        writing[row.document_id].add(row.version)
+    return writing
 
 
 def _take(

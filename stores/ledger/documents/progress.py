@@ -43,7 +43,7 @@ _SET_VERSION = update(schema.versions).where(
 )
 
 PAUSE_SECONDS = 1.0
-"""Seconds after which an upsert is retried if a move paused its collection."""
+"""Seconds after which an upsert is retried that a move, or another version's upsert, put off."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,9 @@ def set_aside_crashed(
     )
 
 
-def put_off(
-    connection: Connection, document_id: str, version: int, collection: str, now: float
-) -> None:
-    """Postpone an upsert that a move pauses, without counting an attempt."""
-    moving = TransientError(
-        f"collection {collection!r} is being moved to another store",
-        hint="Nothing: the document follows in a moment.",
-    )
+def put_off(connection: Connection, document_id: str, version: int, why: str, now: float) -> None:
+    """Postpone an upsert, without counting an attempt; `why` is a sentence."""
+    error = TransientError(why, hint="Nothing: the document follows in a moment.")
     set_turn(connection, document_id, version, RESTING)
     set_step(
         connection,
@@ -141,7 +136,7 @@ def put_off(
         state="pending",
         lease_until=None,
         retry_at=now + PAUSE_SECONDS,
-        error=Failure.of(moving, "upsert").as_json(),
+        error=Failure.of(error, "upsert").as_json(),
     )
 
 

@@ -68,8 +68,10 @@ def test_a_document_whose_old_ranges_are_over_is_not_pruned_for_ever(ledger: Led
 
 def test_chunks_of_versions_that_never_went_live_are_never_seen_and_go(ledger: Ledger) -> None:
     publish(ledger, "one", "a")
-    store_chunks(ledger, submit(ledger, "two"), "ax")
-    failed = store_chunks(ledger, submit(ledger, "three"), "ay")
+    superseded = store_chunks(ledger, submit(ledger, "two"), "ax")
+    third = submit(ledger, "three")
+    ledger.leases.drop(superseded)
+    failed = store_chunks(ledger, third, "ay")
     ledger.leases.fail(failed, BrokenFile("it broke"))
     assert seen(ledger) == "a"
     item = publish(ledger, "four", "ayz")
@@ -82,7 +84,7 @@ def test_a_late_worker_cannot_make_its_chunks_seen_in_the_version_that_is_live(
 ) -> None:
     old = submit(ledger, "one")
     work(ledger, old)
-    late = taken(ledger, old, "upsert")
+    late = taken(ledger, old, "upsert", lease=OVER)
     publish(ledger, "two", "b")
     with pytest.raises(LeaseLost):
         ledger.chunks.expect(late, {"x": "hash"})
@@ -184,6 +186,7 @@ def test_a_chunk_that_moves_in_the_text_moves_when_its_version_goes_live(ledger:
     ledger.chunks.expect(held, dict.fromkeys("abc", "h"))
     assert {i: s.span for i, s in ledger.chunks.seen("abc").items()} == {"a": (0, 5), "b": (6, 9)}
     third = submit(ledger, "three")  # the second never goes live
+    ledger.leases.drop(held)
     work(ledger, third)
     held = taken(ledger, third, "upsert")
     ledger.chunks.expect(held, dict.fromkeys("ab", "h"), {"a": (3, 8), "b": (16, 19)})
