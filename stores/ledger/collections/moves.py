@@ -338,19 +338,20 @@ def _set(connection: Connection, move: Move, **values: Any) -> None:
 
 
 def _repeat_steps(connection: Connection, collection: str) -> None:
-    """Forget the artifacts of a collection's terms and vectors, and the steps of queued versions.
+    """Forget the artifacts of a collection's terms and vectors, and the steps that made them.
 
-    Locks the documents first, as workers do.
+    The steps are those of versions that are queued, or that failed: a retry continues them. Locks
+    the documents first, as workers do.
     """
     ours = select(_D.document_id).where(_D.collection == collection)
     connection.execute(ours.order_by(_D.document_id).with_for_update()).all()
     remade = (_S.document_id.in_(ours), _S.step.in_(("enrich", "embed")))
     version = (_V.document_id == _S.document_id) & (_V.version == _S.version)
     shown = (_D.document_id == _S.document_id) & (_D.live_version == _S.version)
-    queued = exists().where(version, _V.state == "queued") & ~exists().where(shown)
+    to_do = exists().where(version, _V.state.in_(("queued", "failed"))) & ~exists().where(shown)
     connection.execute(
         update(schema.steps)
-        .where(*remade, _S.state.in_(("done", "running")), queued)
+        .where(*remade, _S.state.in_(("done", "running")), to_do)
         .values(state="pending", lease_until=None, retry_at=None)
     )
     connection.execute(update(schema.steps).where(*remade).values(artifact=None))

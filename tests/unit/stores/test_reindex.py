@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ledger_moves import taken
 from moving import COLLECTION, Fate, Killed, Site, mortal, run_out, silent
 from reindexing import NewAnalyzer, NewEmbedder, Words, plain_chunks
 
-from callslip.errors import Conflict
+from callslip.errors import Conflict, ObjectRefused
 from callslip.ingestion.maintenance.reindex import Remaker, reindex
 from callslip.ingestion.maintenance.removal import remove_documents
 from callslip.stores.backend import Backend
-from callslip.stores.ledger import STEPS
+from callslip.stores.ledger import STEPS, Step
+from callslip.stores.ledger.documents.failures import Which
 from callslip.stores.records import CollectionSchema, VectorSpec
 from callslip.stores.sides import both_sides, other_side
 from callslip.stores.transfer import Report, migrate, migration
@@ -103,6 +105,20 @@ def test_a_queued_version_repeats_its_steps_and_old_artifacts_no_longer_count(si
     assert [s.state for s in steps] == ["done"] * 3 + ["pending"] * 3
     assert site.ledger.documents.artifact(item.document_id, 1, "embed") is None
     assert site.ledger.documents.artifact(item.document_id, 1, "chunk") is not None
+
+
+@pytest.mark.parametrize("failed", STEPS[3:])
+def test_a_version_that_failed_repeats_its_steps_when_it_is_retried(
+    site: Site, failed: Step
+) -> None:
+    item = site.submit("one", "alpha other")
+    for step in STEPS[: STEPS.index(failed)]:
+        site.do(item, step)
+    site.ledger.leases.fail(taken(site.ledger, item, failed), ObjectRefused("no"))
+    anew(site)
+    assert len(site.ledger.failures.retry(Which())) == 1
+    steps = site.ledger.documents.get(item.document_id).steps
+    assert [s.state for s in steps] == ["done"] * 3 + ["pending"] * 3
 
 
 @pytest.mark.parametrize("calls", [10, 30, 45, 60, 70])
