@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -37,6 +37,9 @@ _NAMED = (
     .where(_C.name == bindparam("of"), _C.deleted_at.is_(None))
 )
 _PROPERTY_NAMES = select(_P.name).where(_P.collection == bindparam("of"))
+
+PER_TRANSACTION = 20
+"""Documents whose rows one transaction deletes; workers wait for SQLite's write lock meanwhile."""
 
 
 class Collections:
@@ -231,23 +234,47 @@ class Collections:
             return list(connection.scalars(select(_D.document_id).where(_D.collection == name)))
 
     def forget(self, name: str) -> None:
-        """Delete every row of a deleted collection. The name is then free."""
-        mine = select(_D.document_id).where(_D.collection == name).scalar_subquery()
-        with self._database.writing() as connection:
-            hashes = select(schema.chunks.c.text_hash).where(schema.chunks.c.document_id.in_(mine))
-            for cache in (schema.vectors, schema.token_vectors):
-                connection.execute(delete(cache).where(cache.c.text_hash.in_(hashes)))
-            for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
-                connection.execute(delete(table).where(table.c.document_id.in_(mine)))
-            for table in (
-                *(schema.tenants, schema.property_names, schema.copies, schema.moves),
-                *(schema.attachments, schema.audiences),
-            ):
-                connection.execute(delete(table).where(table.c.collection == name))
-            forget_scope(connection, name)
-            connection.execute(
-                delete(schema.collections).where(_C.name == name, _C.deleted_at.is_not(None))
-            )
+        """Delete every row of a deleted collection. The name is then free.
+
+        Some documents go in each transaction, so that others can write between two of them. A
+        collection that was created again under this name is not changed.
+        """
+        documents = select(_D.document_id).where(_D.collection == name).limit(PER_TRANSACTION)
+        while True:
+            with self._database.writing() as connection:
+                if not _is_deleted(connection, name):
+                    return
+                ids = list(connection.scalars(documents))
+                _drop_documents(connection, ids)
+                if len(ids) < PER_TRANSACTION:
+                    _drop_rest(connection, name)
+                    return
+
+
+def _is_deleted(connection: Connection, name: str) -> bool:
+    """Whether the collection is hidden, and its rows are not deleted; locks it in that state."""
+    query = select(_C.name).where(_C.name == name, _C.deleted_at.is_not(None))
+    return connection.scalar(query.with_for_update()) is not None
+
+
+def _drop_documents(connection: Connection, ids: Sequence[str]) -> None:
+    """Delete every row of these documents, and the cached vectors of their texts."""
+    hashes = select(schema.chunks.c.text_hash).where(schema.chunks.c.document_id.in_(ids))
+    for cache in (schema.vectors, schema.token_vectors):
+        connection.execute(delete(cache).where(cache.c.text_hash.in_(hashes)))
+    for table in (schema.chunks, schema.steps, schema.versions, schema.documents):
+        connection.execute(delete(table).where(table.c.document_id.in_(ids)))
+
+
+def _drop_rest(connection: Connection, name: str) -> None:
+    """Delete the rows of a collection that has no documents any more."""
+    for table in (
+        *(schema.tenants, schema.property_names, schema.copies, schema.moves),
+        *(schema.attachments, schema.audiences),
+    ):
+        connection.execute(delete(table).where(table.c.collection == name))
+    forget_scope(connection, name)
+    connection.execute(delete(schema.collections).where(_C.name == name))
 
 
 def _record(row: Any) -> CollectionRecord:

@@ -40,6 +40,7 @@ from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import STEPS, Ledger
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.schema import about
+from callslip.stores.ledger.collections import collections
 from callslip.stores.ledger.documents import documents
 from callslip.stores.records import CollectionSchema, VectorSpec
 
@@ -223,6 +224,32 @@ def test_many_who_submit_one_name_at_once_make_one_document_and_lose_no_version(
     document_id = accepted[0][0]
     states = [ledger.documents.version(document_id, v).state for v in range(1, 9)]
     assert states == ["superseded"] * 7 + ["queued"]
+
+
+def test_a_collection_is_forgotten_in_short_transactions_and_goes_on_after_a_kill(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every writer waits for SQLite's lock while one transaction deletes."""
+    begun, writing = [0], Database.writing
+
+    def killed_at_the_fourth(self: Database) -> Any:
+        begun[0] += 1
+        if begun[0] == 4:
+            raise StoreDown("killed")
+        return writing(self)
+
+    ids = [submit(ledger, f"text {n}", f"{n}.txt").document_id for n in range(7)]
+    ledger.collections.delete("papers")
+    monkeypatch.setattr(collections, "PER_TRANSACTION", 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "writing", killed_at_the_fourth)
+        with pytest.raises(StoreDown):
+            ledger.collections.forget("papers")
+    assert len(ledger.documents.get_all(ids)) == 1
+    assert ledger.collections.deleted() == ["papers"]
+    ledger.collections.forget("papers")
+    assert ledger.documents.get_all(ids) == []
+    assert ledger.collections.deleted() == []
 
 
 def test_a_collection_is_made_once_and_not_with_other_settings(ledger: Ledger) -> None:
