@@ -130,7 +130,7 @@ def _drop(context: Context, name: str) -> None:
     """
     with alone(context.broker, f"drop:{name}", DROP_SECONDS) as lock:
         if lock is not None:
-            drop_collection(context.backend, name)
+            drop_collection(context.backend, name, lock.reacquire)
 
 
 @shared_task(name="maintenance.trim")

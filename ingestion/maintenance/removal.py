@@ -96,28 +96,32 @@ def _remove(backend: Backend, collection: str, tenant: str, ids: Sequence[str]) 
         ledger.documents.removed(document_id, {"before": before[document_id], "after": after})
 
 
-def drop_collection(backend: Backend, name: str) -> None:
+def drop_collection(
+    backend: Backend, name: str, renew: Callable[[], object] = lambda: None
+) -> None:
     """Remove the remaining data of a deleted collection, and write the receipt.
 
     A collection that is removed already, or was created again under the same name, is not changed.
+    `renew` is called for each document whenever its files are counted or removed, which may take
+    hours in a bucket. It may raise an error to end the work: one process at a time may do it.
     """
     ledger = backend.ledger
     with put_off_on_error(f"removal of collection {name}"):
         if name not in ledger.collections.deleted():
             return
         document_ids = ledger.collections.document_ids(name)
-        if any(ledger.sweep.busy(document_id) for document_id in document_ids):
+        if any(map(ledger.sweep.busy, document_ids)):
             return
-        before = _collection_counts(backend, name, document_ids)
+        before = _collection_counts(backend, name, _renewing(document_ids, renew))
         before["documents"] = ledger.inventory.count(name)
         ledger.receipts.begin(name, "", before)
         stores = {} if ledger.collections.is_attached(name) else backend.stores()
         for store in stores.values():
             with contextlib.suppress(InvalidRequest):
                 store.drop_collection(name)
-        for document_id in document_ids:
+        for document_id in _renewing(document_ids, renew):
             backend.blobs.delete(document_id)
-        after = _collection_counts(backend, name, document_ids)
+        after = _collection_counts(backend, name, _renewing(document_ids, renew))
         if any(after.values()):
             log.error("after removal collection %s still has %s", name, after)
             return
@@ -214,7 +218,13 @@ def _counts(
     return counts
 
 
-def _collection_counts(backend: Backend, name: str, document_ids: list[str]) -> Counter[str]:
+def _renewing(document_ids: Iterable[str], renew: Callable[[], object]) -> Iterator[str]:
+    for document_id in document_ids:
+        renew()
+        yield document_id
+
+
+def _collection_counts(backend: Backend, name: str, document_ids: Iterable[str]) -> Counter[str]:
     """Return the number of objects of a collection in each store and in the blob store."""
     counts = Counter(blobs=sum(map(backend.blobs.count, document_ids)))
     for tenant in sorted(backend.ledger.tenants.names(name)) or [""]:

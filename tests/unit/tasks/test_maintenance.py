@@ -14,6 +14,7 @@ import pytest
 from context_parts import LoneBroker, context_of, working
 from ledger_moves import LONG, publish, submission, submit, taken
 from memory_store import MemoryStore
+from redis.exceptions import LockNotOwnedError
 from valkey_parts import valkey
 
 from callslip.config.settings import Settings
@@ -240,6 +241,43 @@ def test_a_late_message_does_not_touch_a_collection_that_was_made_anew(setup: Se
     assert set(setup.ledger.chunks.visible(["x", "y"])) == {"x", "y"}
     again = setup.ledger.documents.submit("papers", submission("two"), uuid.uuid4().hex)
     assert (again.document_id, again.fresh) == (item.document_id, False)
+
+
+def test_the_end_of_a_late_removal_does_not_touch_a_collection_that_was_made_anew(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, made = setup.ledger.receipts.finish, []
+
+    def overtaken(*receipt: Any) -> None:
+        if not made:
+            made.append("another process removes the collection meanwhile")
+            maintenance.drop("papers")
+            make_collection(setup)
+            made.append(submit(setup.ledger).document_id)
+        finish(*receipt)
+
+    setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
+    monkeypatch.setattr(setup.ledger.receipts, "finish", overtaken)
+    maintenance.drop("papers")
+    assert setup.ledger.documents.get(made[-1]).state == "waiting"
+
+
+def test_a_removal_of_a_collection_whose_lock_another_process_has_ends(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: LoneBroker) -> bool:
+        raise LockNotOwnedError
+
+    setup.fill("one", "xy")
+    setup.ledger.collections.delete("papers")
+    with monkeypatch.context() as patched:
+        patched.setattr(LoneBroker, "reacquire", lost)
+        with pytest.raises(LockNotOwnedError):
+            maintenance.drop("papers")
+    assert setup.store.collections() == ["papers"]
+    maintenance.drop("papers")
+    assert setup.store.collections() == []
 
 
 def test_a_removal_that_was_interrupted_still_says_what_was_there_before(
