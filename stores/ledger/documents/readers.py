@@ -11,6 +11,7 @@ from sqlalchemy import (
     delete,
     exists,
     literal_column,
+    or_,
     select,
     update,
 )
@@ -98,12 +99,16 @@ class DocumentReaders:
     def due(self, limit: int = 100) -> list[tuple[str, int]]:
         """Ids and live versions of documents whose chunks are to be written with their audience.
 
-        Omits those of which a version is queued: its upsert writes the audience.
+        Omits those of which a version is queued: its upsert writes the audience. Omits those whose
+        live version failed while it was written again: a retry writes the audience.
         """
-        queued = exists().where(_V.document_id == _D.document_id, _V.state == "queued")
+        failed = (_V.version == _D.live_version) & (_V.state == "failed")
+        left_out = exists().where(
+            _V.document_id == _D.document_id, or_(_V.state == "queued", failed)
+        )
         query = (
             select(_D.document_id, _D.live_version)
-            .where(DUE, _D.deleted_at.is_(None), _D.live_version.is_not(None), ~queued)
+            .where(DUE, _D.deleted_at.is_(None), _D.live_version.is_not(None), ~left_out)
             .limit(limit)
         )
         with self._database.reading() as connection:

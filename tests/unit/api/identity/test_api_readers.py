@@ -15,11 +15,13 @@ from callslip.api.identity.current import reader_of
 from callslip.api.page import chunk_pages, editing
 from callslip.api.v1.answers import answering
 from callslip.callers import OPEN, Caller
+from callslip.errors import ObjectRefused
 from callslip.messages.answers import Conversation, TurnMessage
 from callslip.readers import Reader, audience_of
 from callslip.retrieval.facets.readable import read_consistently
 from callslip.stores.ledger import Claim
 from callslip.stores.ledger.documents import readers as ledger_readers
+from callslip.stores.ledger.documents.failures import Which
 from callslip.stores.properties.filters import Where
 from callslip.stores.records import AUDIENCE
 from callslip.tasks import answer as answers
@@ -106,6 +108,24 @@ def test_a_change_during_an_upsert_is_written_by_the_next_one(it: Installation) 
     it.ledger.leases.reopen(document_id, 1, "upsert")
     it.work()
     assert it.ledger.readers.due() == []
+    (chunk, *_) = it.context.store_of("memory").get_chunks(COLLECTION, it.chunks("board.txt"))
+    assert chunk.properties[AUDIENCE] == audience_of(("user:ann",))
+
+
+def test_readers_that_cannot_be_written_are_not_written_again_for_ever(it: Installation) -> None:
+    document_id = it.put("board.txt", "The merger of the canteen is in May.")
+    it.ledger.readers.set(document_id, ("user:ann",))
+    it.ledger.leases.reopen(document_id, 1, "upsert")
+    claim = it.ledger.leases.claim(
+        document_id, 1, "upsert", worker="w", lease_seconds=60, max_crashes=3
+    )
+    assert isinstance(claim, Claim)
+    it.ledger.leases.fail(claim, ObjectRefused("the store refuses a chunk"))
+    assert it.ledger.readers.due() == []
+    hidden = it.ledger.for_reader(BOB).readers.unreadable(COLLECTION, "")
+    assert hidden.documents == (document_id,)
+    assert len(it.ledger.failures.retry(Which())) == 1
+    it.work()
     (chunk, *_) = it.context.store_of("memory").get_chunks(COLLECTION, it.chunks("board.txt"))
     assert chunk.properties[AUDIENCE] == audience_of(("user:ann",))
 
