@@ -1,12 +1,14 @@
 """One collection or tenant: its database, its snapshots, and the view that searches use."""
 
 import logging
+import os
 import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -159,7 +161,12 @@ class Partition:
             name = None
             if before.rows > SMALL:
                 name = secrets.token_hex(8)
-                self._write(connection, name)
+                discard(self.folder, before.snapshot)  # the drafts of refits that were killed
+                try:
+                    self._write(connection, name)
+                except BaseException:
+                    discard(self.folder, before.snapshot)  # it may have taken the last room
+                    raise
         with self.database.writing() as connection:
             connection.execute(
                 "UPDATE state SET changes = changes + 1, moved = moved - ?, snapshot = ?",
@@ -190,7 +197,7 @@ class Partition:
             (number,) = connection.execute(f"SELECT count(*) {having}", (name,)).fetchone()
             shape = (number, self.schema.vector(name).dimension)
             path = vectors_file(draft, names, name)
-            rows = np.lib.format.open_memmap(path, mode="w+", dtype="<f4", shape=shape)
+            rows = _new_rows(path, shape)
             cursor = connection.execute(f"SELECT chunk, vector {having} ORDER BY chunk", (name,))
             slots, at = np.empty(number, np.int64), 0
             while some := cursor.fetchmany(_ROWS_PER_STEP):
@@ -210,12 +217,24 @@ def _by_cell(vectors: Vectors, path: Path) -> Vectors:
     """Make cells and replace the file of the vectors by one in the order of the cells."""
     made, order = cells.grouped(vectors.rows, vectors.lengths)
     draft = path.with_suffix(".draft")
-    rows = np.lib.format.open_memmap(draft, mode="w+", dtype="<f4", shape=vectors.rows.shape)
+    rows = _new_rows(draft, vectors.rows.shape)
     for at in range(0, len(order), _ROWS_PER_STEP):
         rows[at : at + _ROWS_PER_STEP] = vectors.rows[order[at : at + _ROWS_PER_STEP]]
     rows.flush()
     draft.replace(path)
     return Vectors(vectors.slots[order], rows, vectors.lengths[order], made)
+
+
+def _new_rows(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[np.float32]]:
+    """Make a mapped file for rows, all of whose room on the disk is taken.
+
+    A write to a map for which the disk has no room ends the process (SIGBUS). Raises OSError.
+    """
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype="<f4", shape=shape)
+    if hasattr(os, "posix_fallocate"):  # macOS has none
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return rows
 
 
 def make_partition(folder: Path, collection: str) -> None:

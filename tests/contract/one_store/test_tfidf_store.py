@@ -1,5 +1,6 @@
 """What is special about the TF-IDF store: its snapshots, its files, and who else works on them."""
 
+import errno
 import multiprocessing
 import os
 import pickle
@@ -201,6 +202,26 @@ def test_a_search_refits_what_nobody_maintained(large: TfidfStore, tmp_path: Pat
     texts = {f"c{i:03}": f"every own{i} tens{i // 10}" for i in range(40)}
     agree(large.keyword_query("c", "tens1 own11", 99), by_sklearn(texts, "tens1 own11"))
     assert len(snapshots(tmp_path)) == 1
+
+
+def test_a_refit_without_room_on_the_disk_fails_and_leaves_none_of_its_files(
+    large: TfidfStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the room, a write to a mapped file would end the process (SIGBUS)."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (folder_of(tmp_path) / "killed.draft").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        with pytest.raises(StoreReadOnly):
+            large.maintain()
+        assert snapshots(tmp_path) == []
+        assert ids(large.keyword_query("c", "own7", 9)) == ["c007"]
+        assert snapshots(tmp_path) == []
+    large.maintain()
+    assert [path.suffix for path in snapshots(tmp_path)] == [""]
 
 
 def test_a_snapshot_is_swapped_while_others_search(large: TfidfStore) -> None:
