@@ -1,6 +1,7 @@
 """Checks of single values that messages and filters share."""
 
 import re
+from collections import Counter
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -22,8 +23,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these names and values, a hook of `json.loads`; raises RepeatedName."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise RepeatedName(f"{twice[:100]!r} is there twice")
     return made
 
