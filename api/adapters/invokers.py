@@ -69,7 +69,7 @@ def invoke(path: InvokerPath, body: Invocation) -> Response:
     context = adapter_context(current(), caller())
     if invoker is WeaviatePersistInvoker:  # it embeds chunks without a vector
         WeaviatePersistInvoker(Configured(parameters=parameters), context).scope(content)
-        spend_documents(_count(content), len(content.encode()))
+        spend_documents(_count(content), len(content.encode("utf-8", "replace")))
         request = {"parameters": parameters, "content": content}
         written = compute.run(current(), "genie.persist", request)
         return Response(dumped(written), content_type="application/json")

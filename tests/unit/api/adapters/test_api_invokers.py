@@ -174,6 +174,14 @@ def test_no_value_in_any_field_is_an_internal_error(client: FlaskClient) -> None
             assert response.status_code < 500, (name, body, response.json)
 
 
+def test_half_a_character_in_a_content_that_is_a_text_is_refused(client: FlaskClient) -> None:
+    document = {"filename": "\ud800", "chunks": [chunk("x", 1, 1)]}
+    content = json.dumps({"collection": "papers", "document": document}, ensure_ascii=False)
+    response = post(client, "Persist", {"content": content})
+    assert response.status_code == 400, response.json
+    assert "is not valid Unicode" in response.json["detail"]
+
+
 def test_large_json_is_refused_where_no_documents_are_written(client: FlaskClient) -> None:
     large = {"content": "x" * (MOST_JSON + 1)}
     assert post(client, "VectorSimilaritySearch", large).status_code == 413
