@@ -7,6 +7,10 @@ from callslip.errors import BY_SLUG, CallslipError, PermanentError
 PREFIX = "urn:callslip:problem:"
 """The start of the `type`; the slug of the error follows."""
 
+MOST_ERRORS = 1_000
+"""Wrong values of a request that an error names; of more it says the number alone, because to list
+them takes six times as long as to find them."""
+
 
 def error_of(problem: dict[str, Any]) -> CallslipError:
     """The error that a problem describes: the class of its slug, or PermanentError if unknown.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from callslip.errors import InvalidRequest, NotFound, PermanentError
+from callslip.problems import MOST_ERRORS
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -19,6 +20,8 @@ def validated(model: type[M], value: Any) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
+        if (count := error.error_count()) > MOST_ERRORS:
+            raise InvalidRequest(f"{count:,} values are wrong, or names are not known") from None
         raise InvalidRequest("; ".join(faults(error)[:3])) from None
 
 

@@ -22,6 +22,7 @@ from callslip.compat.genie.known_names import known_names
 from callslip.config.settings import Settings
 from callslip.errors import PermissionMissing
 from callslip.ingestion.provided_chunks import ChunkScope
+from callslip.problems import MOST_ERRORS
 from callslip.readers import Reader
 from callslip.stores.blobs import Blobs
 from callslip.stores.ledger import Ledger
@@ -180,6 +181,12 @@ def test_half_a_character_in_a_content_that_is_a_text_is_refused(client: FlaskCl
     response = post(client, "Persist", {"content": content})
     assert response.status_code == 400, response.json
     assert "is not valid Unicode" in response.json["detail"]
+
+
+def test_of_many_wrong_values_the_number_is_said(client: FlaskClient) -> None:
+    content = {"collection": "papers", "document": [7] * (MOST_ERRORS + 1)}
+    detail = post(client, "Persist", {"content": content}).json["detail"]
+    assert detail == "1,002 values are wrong, or names are not known"
 
 
 def test_large_json_is_refused_where_no_documents_are_written(client: FlaskClient) -> None:

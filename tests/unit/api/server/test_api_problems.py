@@ -5,12 +5,14 @@ import time
 from typing import Any
 
 import pytest
+from flask import Flask
 from pydantic import BaseModel, ValidationError
 
 from callslip.agent.messages import AnswerRequest
-from callslip.api.http.problems import message_of
+from callslip.api.http.problems import invalid, message_of
 from callslip.messages.options import Options
 from callslip.messages.values import RepeatedName, unique
+from callslip.problems import MOST_ERRORS
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,17 @@ def test_a_field_is_wrong_in_words(
     with pytest.raises(ValidationError) as raised:
         kind.model_validate(body)
     assert [message_of(each) for each in raised.value.errors()] == [message]
+
+
+def test_of_many_wrong_values_the_response_has_the_number_alone() -> None:
+    app = Flask(__name__)
+    for names, listed in ((MOST_ERRORS, MOST_ERRORS), (MOST_ERRORS + 1, 0)):
+        with pytest.raises(ValidationError) as raised:
+            Options.model_validate({f"unknown{at}": 1 for at in range(names)})
+        with app.app_context():
+            body = invalid(raised.value).get_json()
+        assert len(body.get("errors", [])) == listed
+    assert body["detail"] == "1,001 values are wrong, or names are not known"
 
 
 def test_a_repeated_name_among_many_is_found_at_once() -> None:
