@@ -118,7 +118,7 @@ class TextFormatter(_Formatter):
         trace = values.pop("traceback", None)
         words = [self.formatTime(record), record.levelname, record.name]
         words.append(str(values.pop("event", None) or values.pop("message")))
-        words += [f"{key}={_word(value)}" for key, value in values.items()]
+        words += [f"{key}={word(value)}" for key, value in values.items()]
         return " ".join(words) + (f"\n{trace}" if trace else "")
 
 
@@ -196,7 +196,8 @@ def _without_body(record: logging.LogRecord) -> bool:
     return True
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """The value as one word of a line: in quotes, with escapes, if it is none by itself."""
     text = str(value)
     if text and text.isprintable() and not set(text) & set(' "='):
         return text

@@ -11,6 +11,7 @@ import click
 
 from callslip.callers import PERMISSIONS, Permission
 from callslip.cli.shared.output import aligned, as_json, emit, many, reporting
+from callslip.logs import word
 from callslip.stores.ledger import ApiKey, KeyGrant, KeyLimits, Ledger
 from callslip.workers.local_access import FILE, read_key, write_key
 from callslip.workers.local_settings import open_ledger, placed_settings
@@ -244,8 +245,8 @@ def audit_command(
         return
     for row in rows:
         use = row.entry
-        ids = " ".join(f"{name}={value}" for name, value in use.ids.items())
-        click.echo(f"{_time(use.at)}  {use.status}  {use.caller}  {use.action}  {ids}".rstrip())
+        who, ids = word(use.caller), " ".join(f"{n}={word(value)}" for n, value in use.ids.items())
+        click.echo(f"{_time(use.at)}  {use.status}  {who}  {use.action}  {ids}".rstrip())
 
 
 def _verify(ledger: Ledger, expect: str | None, json_out: bool) -> None:

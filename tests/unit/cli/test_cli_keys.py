@@ -98,6 +98,14 @@ def test_the_log_is_shown_and_verified(ledger: Ledger) -> None:
     assert "no row has the hash" in run("audit", "--verify", "--expect", "00", code=1).output
 
 
+def test_an_id_of_the_log_that_a_client_made_up_stays_in_its_row(ledger: Ledger) -> None:
+    ids = {"document_id": "1\n2027-01-15 08:00:00Z  200  admin\x1b[2J\u202e"}
+    ledger.audit_log.append([AuditEntry(1.8e9, "web", "key", "GET documents.x", 404, ids)])
+    (line,) = run("audit").stdout.splitlines()
+    shown = r'"1\n2027-01-15 08:00:00Z  200  admin\u001b[2J\u202e"'
+    assert line.endswith(f"404  web  GET documents.x  document_id={shown}")
+
+
 def test_the_log_shows_what_was_done_without_the_requests_that_follow_it(ledger: Ledger) -> None:
     actions = ("POST documents.submit_document", "DELETE documents.delete_document")
     follow = AuditEntry(1.8e9, "loader", "key", "GET batches.get_batch", 200, {})
