@@ -22,7 +22,7 @@ A name that is longer than allowed by more than this factor is too long in any f
 name is not composed, because composition takes n² steps for n marks on one letter.
 """
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _PARTS = re.compile(r"[/\\]")
 
 

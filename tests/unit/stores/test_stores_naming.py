@@ -52,6 +52,10 @@ def test_a_title_may_say_anything_in_one_line() -> None:
     assert clean_line(" from / .. / to\r\nhere ", "title") == "from / .. / to here"
 
 
+def test_a_title_keeps_no_sign_that_acts_on_a_terminal() -> None:
+    assert clean_line("to \x9b31m red\x85end\x7f", "title") == "to  31m red end"
+
+
 def test_a_tenant_is_optional_and_short() -> None:
     assert clean_tenant("") == ""
     with pytest.raises(InvalidRequest):
@@ -65,7 +69,7 @@ def test_whatever_is_kept_is_kept_as_it_is_again(name: str) -> None:
     except InvalidRequest:
         return
     assert clean_name(kept) == kept
-    assert kept.isprintable() or not any(ord(letter) < 32 for letter in kept)
+    assert kept.isprintable() or not any(unicodedata.category(letter) == "Cc" for letter in kept)
     kept.encode()
 
 
