@@ -7,7 +7,7 @@ and need no token.
 import re
 import secrets
 
-from flask import Flask, Response, current_app, g, make_response, render_template, request
+from flask import Flask, Response, current_app, g, request
 
 from callslip.api.http.admission import HEADERS_ONLY
 from callslip.api.http.origins import READING
@@ -35,11 +35,8 @@ def guard(app: Flask) -> None:
             return None
         if cookie and secrets.compare_digest(cookie.encode(), _sent().encode()):
             return None
-        hint = "Load the page again. A program that sends cookies leaves this one out."
-        refused = InvalidRequest(f"the header {HEADER} is not the cookie {COOKIE}", hint=hint)
-        if accepts_html() and "pages" in current_app.blueprints:
-            return make_response(render_template("problem.html", error=_outdated()), 403)
-        return problem(refused, status=403)
+        is_page = accepts_html() and "pages" in current_app.blueprints
+        return problem(_outdated_form() if is_page else _wrong_header(), status=403)
 
     @app.after_request
     def _set_cookie(response: Response) -> Response:
@@ -50,7 +47,14 @@ def guard(app: Flask) -> None:
         return response
 
 
-def _outdated() -> InvalidRequest:
+def _wrong_header() -> InvalidRequest:
+    return InvalidRequest(
+        f"the header {HEADER} is not the cookie {COOKIE}",
+        hint="Load the page again. A program that sends cookies leaves this one out.",
+    )
+
+
+def _outdated_form() -> InvalidRequest:
     return InvalidRequest(
         "the form is of a page from before this browser removed its cookies",
         hint="Go back, copy what you typed, load the page again, and send the form from there.",
