@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from callslip.errors import TenantNotFound
-from callslip.ingestion.chunks.title_context import line_of
+from callslip.ingestion.chunks.title_context import line_of_stored
 from callslip.ingestion.enrich import Analyzer
 from callslip.ingestion.enrich.validity import in_force_since
 from callslip.ingestion.readable import Readable
@@ -255,6 +255,6 @@ def still_stored(
 def _again(stored: StoredChunk, vector: Vector, analyzer: Analyzer) -> ChunkRecord:
     terms = stored.terms
     if terms is None:
-        title = "" if stored.title == stored.filename else line_of(stored.title)
+        title = line_of_stored(stored.title, stored.filename)
         terms = _with_title(analyzer.analyze(stored.body), analyzer.analyze(title))
     return ChunkRecord(**{**stored.__dict__, "vector": vector, "terms": terms})

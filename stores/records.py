@@ -181,6 +181,12 @@ def dated(chunks: Iterable[ChunkRecord], created_at: float, updated_at: float) -
     ]
 
 
+def table_header(properties: Mapping[str, object]) -> str:
+    """The header rows of the table that a passage continues, with a line end; else empty."""
+    rows = properties.get(TABLE_HEADER)
+    return f"{rows}\n" if rows and isinstance(rows, str) else ""
+
+
 def public(properties: Mapping[str, Value]) -> dict[str, Value]:
     """The properties that clients see."""
     return {name: value for name, value in properties.items() if name != AUDIENCE}

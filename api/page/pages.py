@@ -43,7 +43,7 @@ from callslip.errors import CallslipError, CollectionNotFound
 from callslip.retrieval.messages import Hit, SearchResponse
 from callslip.stores.ledger import CollectionRecord
 from callslip.stores.properties.filters import OPERATORS
-from callslip.stores.records import FILTERABLE, TABLE_HEADER, TIMES
+from callslip.stores.records import FILTERABLE, TIMES, table_header
 from callslip.stores.schemas import DEFAULT_COLLECTION
 from callslip.tasks.search import ask
 from callslip.vocabulary import STAGES, not_in_force
@@ -387,5 +387,4 @@ def _shown(response: SearchResponse) -> tuple[ShownHit, ...]:
 
 def _text(hit: Hit) -> str:
     """The text of a hit; of Markdown below the header of the table that it continues."""
-    header = hit.properties.get(TABLE_HEADER) if is_markdown(hit.filename) else None
-    return f"{header}\n{hit.text}" if isinstance(header, str) else hit.text
+    return table_header(hit.properties) + hit.text if is_markdown(hit.filename) else hit.text

@@ -4,6 +4,10 @@ A passage from the middle of a text seldom states the topic of the text. docs/qu
 measured effect.
 """
 
+from collections.abc import Iterable
+
+from callslip.ingestion.chunks.chunk import Tokenizer
+
 HEAD = 400
 """The number of characters at the start of a passage that are searched for the title."""
 
@@ -17,6 +21,26 @@ def line_of(title: str) -> str:
     return f"{line}\n" if line else ""
 
 
-def lacks(passage: str, line: str) -> bool:
+def line_of_stored(title: str, filename: str) -> str:
+    """Return the title line of a stored chunk; empty if the title is only the file's name."""
+    return "" if title == filename else line_of(title)
+
+
+def contexts(
+    line: str, passages: Iterable[tuple[str, int]], tokenizer: Tokenizer, most: int
+) -> list[str]:
+    """Return for each passage the title line `line` to embed with the passage, or "".
+
+    `passages` are texts with their numbers of tokens, `most` is the number of tokens that the
+    embedder reads. The line is left out if the passage contains the title, or if both together
+    are too long.
+    """
+    room = most - len(tokenizer.offsets(line)) - 1
+    return [
+        line if tokens <= room and _lacks(passage, line) else "" for passage, tokens in passages
+    ]
+
+
+def _lacks(passage: str, line: str) -> bool:
     """Whether the start of the passage does not contain the title line."""
     return line.strip().casefold() not in " ".join(passage[:HEAD].split()).casefold()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from callslip.errors import Conflict, SettingsError
-from callslip.ingestion.chunks.title_context import lacks, line_of
+from callslip.ingestion.chunks.title_context import contexts, line_of_stored
 from callslip.ingestion.enrich.validity import in_force_since
-from callslip.ingestion.sections.hierarchy import LONGEST, mean_of
+from callslip.ingestion.sections.hierarchy import mean_of, terms_of
 from callslip.models.e5.tokens import Tokenizer
 from callslip.models.embedders.choice import further_embedder
 from callslip.models.embedders.contract import Embedder
@@ -20,11 +20,11 @@ from callslip.models.text.kinds import of_kind
 from callslip.stores.backend import Backend
 from callslip.stores.levels import DOCUMENT, PASSAGE
 from callslip.stores.records import (
-    TABLE_HEADER,
     ChunkRecord,
     CollectionSchema,
     Vector,
     VectorSpec,
+    table_header,
 )
 from callslip.stores.schemas import check_vector_name
 from callslip.stores.transfer import Progress, Rebuild, Report, rebuild
@@ -64,51 +64,42 @@ class Remaker:
                 f"a client provided the chunks of document {bundle.transcript.document_id}",
                 hint="Only the client can make them anew: in a new collection.",
             )
-        passages = [chunk for chunk in bundle.chunks if chunk.level >= PASSAGE]
-        title = _title_of(passages)
-        of_title = self.analyzer.analyze(title) if title else ""
-        embedders = {"": self.embedder, **self.named}
-        vectors = {n: self._vectors(e, passages, title, alive) for n, e in embedders.items()}
-        terms = [self.analyzer.analyze(_content(passage)) for passage in passages]
-        of_passage = {p.chunk_id: n for n, p in enumerate(passages)}
-        chunks = []
-        for chunk in bundle.chunks:
-            if (at := of_passage.get(chunk.chunk_id)) is not None:
-                its_terms, its_vectors = terms[at], {n: made[at] for n, made in vectors.items()}
-            else:
-                below = [
-                    n
-                    for n, passage in enumerate(passages)
-                    if chunk.level == DOCUMENT or passage.parent_id == chunk.chunk_id
-                ]
-                near = [n for n in below if passages[n].end - chunk.start <= LONGEST]
-                members = near if below[:1] == near[:1] else [*below[:1], *near]
-                its_terms = " ".join(terms[n] for n in members if terms[n])
-                its_vectors = {
-                    name: mean_of([made[n] for n in below]) for name, made in vectors.items()
-                }
-            its_terms = f"{its_terms} {of_title}".strip()
-            vector = its_vectors.pop("")
-            chunks.append(replace(chunk, terms=its_terms, vector=vector, named=its_vectors))
-        return replace(bundle, chunks=tuple(chunks))
+        old = [chunk for chunk in bundle.chunks if chunk.level >= PASSAGE]
+        line = line_of_stored(old[0].title, old[0].filename) if old else ""
+        passages = self._passages(old, line, alive)
+        by_id = {passage.chunk_id: passage for passage in passages}
+        chunks = [by_id.get(c.chunk_id) or _parent(c, passages) for c in bundle.chunks]
+        of_title = self.analyzer.analyze(line) if line else ""
+        titled = (replace(c, terms=f"{c.terms} {of_title}".strip()) for c in chunks)
+        return replace(bundle, chunks=tuple(titled))
+
+    def _passages(
+        self, old: Sequence[ChunkRecord], line: str, alive: Callable[[], None]
+    ) -> list[ChunkRecord]:
+        """The passages with new vectors, and new terms without those of the title."""
+        texts = [table_header(p.properties) + p.body for p in old]
+        default = self._vectors(self.embedder, texts, line, alive)
+        named = {n: self._vectors(e, texts, line, alive) for n, e in self.named.items()}
+        return [
+            replace(
+                passage,
+                terms=self.analyzer.analyze(text),
+                vector=default[at],
+                named={name: vectors[at] for name, vectors in named.items()},
+            )
+            for at, (passage, text) in enumerate(zip(old, texts, strict=True))
+        ]
 
     def _vectors(
-        self,
-        embedder: Embedder,
-        passages: Sequence[ChunkRecord],
-        title: str,
-        alive: Callable[[], None],
+        self, embedder: Embedder, texts: Sequence[str], line: str, alive: Callable[[], None]
     ) -> list[Vector]:
-        room = embedder.max_tokens - len(self.tokenizer.offsets(title)) - 1
-        texts = []
-        for passage in passages:
-            content = _content(passage)
-            fits = len(self.tokenizer.offsets(content)) <= room
-            texts.append(title + content if fits and lacks(content, title) else content)
+        measured = [(text, len(self.tokenizer.offsets(text))) for text in texts]
+        lines = contexts(line, measured, self.tokenizer, embedder.max_tokens)
+        read = [context + text for context, text in zip(lines, texts, strict=True)]
         vectors: list[Vector] = []
-        for start in range(0, len(texts), EMBED_BATCH):
+        for start in range(0, len(read), EMBED_BATCH):
             alive()
-            vectors += list(embedder.passages(texts[start : start + EMBED_BATCH]))
+            vectors += list(embedder.passages(read[start : start + EMBED_BATCH]))
         return vectors
 
 
@@ -173,14 +164,10 @@ def reindex(
     return rebuild(backend, name, how, grace=grace, progress=progress, phase=phase)
 
 
-def _content(passage: ChunkRecord) -> str:
-    """The text that is analyzed and embedded: the body, below the header of its table."""
-    header = passage.properties.get(TABLE_HEADER)
-    return f"{header}\n{passage.body}" if header else passage.body
-
-
-def _title_of(passages: Sequence[ChunkRecord]) -> str:
-    """The title line; empty if the title is only the file's name."""
-    if not passages or passages[0].title == passages[0].filename:
-        return ""
-    return line_of(passages[0].title)
+def _parent(parent: ChunkRecord, passages: Sequence[ChunkRecord]) -> ChunkRecord:
+    """A document or a section with the terms and vectors of its passages."""
+    own = [p for p in passages if parent.level == DOCUMENT or p.parent_id == parent.chunk_id]
+    named = {name: mean_of([p.named[name] for p in own]) for name in own[0].named}
+    return replace(
+        parent, terms=terms_of(own), vector=mean_of([p.vector for p in own]), named=named
+    )

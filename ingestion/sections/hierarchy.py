@@ -68,14 +68,13 @@ def _parent(
     ordinal: int,
 ) -> ChunkRecord:
     first = passages[0]
-    members = [first, *(p for p in passages[1:] if p.end - first.start <= LONGEST)]
-    start, end = first.start, members[-1].end
+    start, end = first.start, _within(passages)[-1].end
     section = first.section if level == SECTION else ""
     return ChunkRecord(
         chunk_id=ids.of(str(level), section, text[start:end]),
         document_id=document.document_id,
         body=text[start:end],
-        terms=" ".join(p.terms for p in members if p.terms),
+        terms=terms_of(passages),
         vector=mean_of([p.vector for p in passages]),
         named={name: mean_of([p.named[name] for p in passages]) for name in first.named},
         section=section,
@@ -89,6 +88,17 @@ def _parent(
         end=end,
         properties=document.properties,
     )
+
+
+def _within(passages: Sequence[ChunkRecord]) -> list[ChunkRecord]:
+    """The passages in the text of their parent, which has at most LONGEST characters."""
+    first = passages[0]
+    return [first, *(p for p in passages[1:] if p.end - first.start <= LONGEST)]
+
+
+def terms_of(passages: Sequence[ChunkRecord]) -> str:
+    """Return the terms of the parent of these passages: those of the passages in its text."""
+    return " ".join(p.terms for p in _within(passages) if p.terms)
 
 
 def mean_of(vectors: Sequence[Vector]) -> Vector:

@@ -14,7 +14,7 @@ from callslip.ingestion.artifacts import (
     EXTRACTED,
     VECTORS,
 )
-from callslip.ingestion.chunks.title_context import lacks, line_of
+from callslip.ingestion.chunks.title_context import contexts, line_of
 from callslip.ingestion.steps.work import Work, title_of
 from callslip.ingestion.values import Chunk
 from callslip.models.embedders.contract import Embedder
@@ -160,16 +160,11 @@ def _check_embedders(work: Work) -> None:
 def _contexts(
     work: Work, embedder: Embedder, chunks: Sequence[Chunk], texts: Sequence[str]
 ) -> list[str]:
-    """Return the title line of each passage.
-
-    The line is empty if the passage already has the title, or if both together are too long.
-    """
+    """Return the title line that is embedded with each passage, or ""."""
+    lengths = (chunk.tokens for chunk in chunks)
+    passages = zip(texts, lengths, strict=True)
     line = line_of(title_of(work))
-    room = embedder.max_tokens - len(work.context.tokenizer.offsets(line)) - 1
-    return [
-        line if c.tokens <= room and lacks(t, line) else ""
-        for c, t in zip(chunks, texts, strict=True)
-    ]
+    return contexts(line, passages, work.context.tokenizer, embedder.max_tokens)
 
 
 def _previous_vectors(work: Work) -> dict[str, dict[str, Vector]]:

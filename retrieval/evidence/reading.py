@@ -9,7 +9,7 @@ import numpy as np
 from callslip.models.reader.contract import LogOdds, Passage, Reads
 from callslip.retrieval.evidence.sentences import Span, sentences
 from callslip.retrieval.messages import Hit
-from callslip.stores.records import TABLE_HEADER
+from callslip.stores.records import table_header
 
 READ = 3
 """The number of passages that are read; about .1 s each on one core."""
@@ -32,8 +32,7 @@ class Text:
     @classmethod
     def of(cls, hit: Hit) -> "Text":
         """Return the text of a hit."""
-        header_rows = hit.properties.get(TABLE_HEADER)
-        above = f"{header_rows}\n" if isinstance(header_rows, str) else ""
+        above = table_header(hit.properties)
         text = above + hit.text
         return cls(text, len(above), sentences(text))
 
