@@ -71,7 +71,7 @@ def audit_and_repair(context: Context, name: str) -> int | None:
     return repaired
 
 
-@shared_task(name="maintenance.audit_strays")
+@shared_task(name="maintenance.audit_orphans")
 def audit_orphans() -> None:
     """Find and remove collections in wrong stores and files that belong to no document."""
     backend = current().backend

@@ -159,7 +159,7 @@ def empty_sqlite_logs() -> None:
     empty_logs(current().settings, quiet_seconds=QUIET_SECONDS)
 
 
-@shared_task(name="maintenance.tend")
+@shared_task(name="maintenance.maintain")
 def maintain() -> None:
     """Let every store do its deferred maintenance, such as refitting."""
     context = current()

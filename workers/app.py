@@ -4,9 +4,11 @@ import gc
 from typing import Any
 
 from celery import Celery
+from celery.app.task import Task
 from celery.signals import worker_init
 from kombu.entity import Exchange, Queue
 
+from callslip.config.settings import Settings
 from callslip.tasks import (
     answer,
     audit,
@@ -35,6 +37,8 @@ The sweep sends lost work again.
 """
 
 MAINTAIN_EVERY_SECONDS = 20.0
+
+TRIM_EVERY_SECONDS = 3600.0
 
 CANARY_EVERY_SECONDS = 5.0
 """Documents wait in the other queues at any time, and the scheduler's own messages in its queue."""
@@ -81,87 +85,50 @@ def make_app(role: Role, context: Context) -> Celery:
             "socket_timeout": seconds,
             "socket_connect_timeout": seconds,
         }
-    app.conf.beat_schedule = {
-        "sweep": {
-            "task": maintenance.sweep.name,
-            "schedule": settings.ingest.sweep_seconds,
-            "options": {"queue": MAINTENANCE, "expires": settings.ingest.sweep_seconds},
-        },
-        "tend": {
-            "task": maintenance.maintain.name,
-            "schedule": MAINTAIN_EVERY_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": MAINTAIN_EVERY_SECONDS},
-        },
-        "webhooks": {
-            "task": webhooks.send.name,
-            "schedule": webhooks.SEND_EVERY_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": webhooks.SEND_EVERY_SECONDS},
-        },
-        "look_at_sources": {
-            "task": sources.look_at_sources.name,
-            "schedule": sources.LOOK_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": sources.LOOK_SECONDS},
-        },
-        "trim": {
-            "task": maintenance.trim.name,
-            "schedule": 3600.0,
-            "options": {"queue": MAINTENANCE, "expires": 3600.0},
-        },
-        "empty_logs": {
-            "task": maintenance.empty_sqlite_logs.name,
-            "schedule": maintenance.EMPTY_LOGS_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": maintenance.EMPTY_LOGS_SECONDS},
-        },
-        "memory": {
-            "task": memory.maintain_memory.name,
-            "schedule": memory.EVERY_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": memory.EVERY_SECONDS},
-        },
-        "conversations": {
-            "task": answer.trim.name,
-            "schedule": answer.TRIM_EVERY_SECONDS,
-            "options": {"queue": ANSWER, "expires": answer.TRIM_EVERY_SECONDS},
-        },
-        "audit": {
-            "task": audit.audit.name,
-            "schedule": audit.LOOK_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": audit.LOOK_SECONDS},
-        },
-        "backup": {
-            "task": backup.back_up.name,
-            "schedule": backup.LOOK_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": backup.LOOK_SECONDS},
-        },
-        "propose": {
-            "task": proposals.propose.name,
-            "schedule": proposals.LOOK_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": proposals.LOOK_SECONDS},
-        },
-        "check_stores": {
-            "task": store_checks.check_stores.name,
-            "schedule": settings.maintenance.probe_seconds,
-            "options": {"queue": MAINTENANCE, "expires": settings.maintenance.probe_seconds},
-        },
-        "rebuild_facets": {
-            "task": facets.rebuild_facets.name,
-            "schedule": facets.LOOK_SECONDS,
-            "options": {"queue": MAINTENANCE, "expires": facets.LOOK_SECONDS},
-        },
-    }
-    app.conf.beat_schedule |= {
-        f"canary_{queue}": {
-            "task": maintenance.canary.name,
-            "schedule": CANARY_EVERY_SECONDS,
-            "options": {"queue": queue, "expires": 3 * CANARY_EVERY_SECONDS},
-        }
-        for queue in (SEARCH, ANSWER)
-    }
+    app.conf.beat_schedule = _schedule(settings)
     if role != "api":
         end_soon_when_stopped()
     app.set_default()
     observing.watch(app, role)
     _pool = app.producer_pool  # made before the threads: two that make it at once resize it in use
     return app
+
+
+def _schedule(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The entries of `beat_schedule` by name.
+
+    A message that waits for longer than the interval of its task expires, because the next one
+    replaces it; a canary may wait for three intervals.
+    """
+    probe_seconds = settings.maintenance.probe_seconds
+    entries = {
+        "sweep": _entry(maintenance.sweep, settings.ingest.sweep_seconds),
+        "maintain": _entry(maintenance.maintain, MAINTAIN_EVERY_SECONDS),
+        "webhooks": _entry(webhooks.send, webhooks.SEND_EVERY_SECONDS),
+        "look_at_sources": _entry(sources.look_at_sources, sources.LOOK_SECONDS),
+        "trim": _entry(maintenance.trim, TRIM_EVERY_SECONDS),
+        "empty_logs": _entry(maintenance.empty_sqlite_logs, maintenance.EMPTY_LOGS_SECONDS),
+        "memory": _entry(memory.maintain_memory, memory.EVERY_SECONDS),
+        "conversations": _entry(answer.trim, answer.TRIM_EVERY_SECONDS, ANSWER),
+        "audit": _entry(audit.audit, audit.LOOK_SECONDS),
+        "backup": _entry(backup.back_up, backup.LOOK_SECONDS),
+        "propose": _entry(proposals.propose, proposals.LOOK_SECONDS),
+        "check_stores": _entry(store_checks.check_stores, probe_seconds),
+        "rebuild_facets": _entry(facets.rebuild_facets, facets.LOOK_SECONDS),
+    }
+    for queue in (SEARCH, ANSWER):
+        canary = _entry(maintenance.canary, CANARY_EVERY_SECONDS, queue)
+        canary["options"]["expires"] = 3 * CANARY_EVERY_SECONDS
+        entries[f"canary_{queue}"] = canary
+    return entries
+
+
+def _entry(task: Task, seconds: float, queue: str = MAINTENANCE) -> dict[str, Any]:
+    return {
+        "task": task.name,
+        "schedule": seconds,
+        "options": {"queue": queue, "expires": seconds},
+    }
 
 
 @worker_init.connect

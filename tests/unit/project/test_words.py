@@ -51,7 +51,6 @@ RETIRED_NAMES = RETIRED_WORDS | frozenset(
 """Not as a part of a name of a function, a class, a module, an argument or a variable."""
 
 ALLOWED = (
-    "maintenance.audit_strays",  # the name of a task in the broker
     '"lane"',
     '"nudged_at"',
     '"nudges"',
