@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pydantic.fields import FieldInfo
 
-from callslip.config.keys import FAMILIES, KEYS, SECTIONS, accepts
+from callslip.config.keys import FAMILIES, KEYS, accepts
 from callslip.config.masking import shown
 from callslip.config.settings import Settings
 
@@ -30,21 +30,24 @@ The variable of a setting is `CALLSLIP_` and its name in capitals, `__` for each
 With `_FILE` behind it, a variable names a file with the value, such as a secret of a container:
 `CALLSLIP_LEDGER__URL_FILE=/run/secrets/ledger_url`. The variable itself wins over that file.
 
-Variables that users of other systems know, such as `PARAGRAPHS_NUM`, are named beside the settings
-that they are; they win over the file, and those of Callslip over them.
+Some settings also have the name of a variable of another system, such as `PARAGRAPHS_NUM`, in their
+description. Such a variable wins over the file, and the variable of Callslip wins over both.
 
-A name that nothing knows is an error, in the file and among the variables that begin with
-`CALLSLIP_`. Kubernetes adds such variables for a service that is called `callslip`: set
-`enableServiceLinks: false` there. `callslip config` prints what is in force and where each value
-came from, secrets masked.
+An unknown name is an error, in the file and among the variables that begin with `CALLSLIP_`.
+Kubernetes adds such variables for a service that is called `callslip`: set
+`enableServiceLinks: false` there. `callslip config` prints every value in use and where it came
+from, secrets masked.
 """
 
 
 def reference() -> str:
     """Return the page in Markdown."""
     parts = [INTRODUCTION]
-    for section, keys in groupby(KEYS, key=lambda key: key.rpartition(".")[0]):
-        parts.append(_heading(section))
+    general = {key: field for key, field in KEYS.items() if "." not in key}
+    parts += ["## General\n", _table(general)]
+    in_sections = (key for key in KEYS if key not in general)
+    for section, keys in groupby(in_sections, key=lambda key: key.rpartition(".")[0]):
+        parts.append(f"## {section}\n\n{getdoc(Settings.model_fields[section].annotation) or ''}\n")
         parts.append(_table({key: KEYS[key] for key in keys}))
     for family, model in FAMILIES.items():
         parts.append(f"## {family}.NAME\n\n{getdoc(model)}\n")
@@ -55,13 +58,6 @@ def reference() -> str:
 def _table(fields: Mapping[str, FieldInfo]) -> str:
     head = "| setting | default | what it is | takes |\n|---|---|---|---|\n"
     return head + "".join(_row(key, field) for key, field in fields.items())
-
-
-def _heading(section: str) -> str:
-    if section not in SECTIONS:
-        return "## General\n"
-    model = Settings.model_fields[section].annotation
-    return f"## {section}\n\n{getdoc(model) if model else ''}\n"
 
 
 def _row(key: str, field: FieldInfo) -> str:

@@ -38,7 +38,7 @@ class OidcSettings(Section):
         default=None, description="the page's client at the issuer; needed with oidc.issuer"
     )
     client_secret: SecretStr | None = Field(
-        default=None, description="its secret; unset for a public client"
+        default=None, description="secret of the client; unset for a public client"
     )
     audience: str | None = Field(
         default=None,
@@ -64,7 +64,7 @@ class OidcSettings(Section):
         default=None, ge=1, description="documents that each user may submit on a day (UTC)"
     )
     bytes_per_day: int | None = Field(
-        default=None, ge=1, description="bytes of these documents on a day"
+        default=None, ge=1, description="bytes of the documents that each user may submit on a day"
     )
     tokens_per_day: int | None = Field(
         default=None, ge=1, description="tokens of language models for each user on a day"
@@ -103,7 +103,7 @@ class OidcSettings(Section):
 class AuditSettings(Section):
     """The log of every use of a key."""
 
-    keep_days: int = Field(default=400, ge=1, description="days until its rows are deleted")
+    keep_days: int = Field(default=400, ge=1, description="days until rows of the log are deleted")
 
 
 def read_rules(text: str) -> tuple[GroupRule, ...]:

@@ -38,7 +38,9 @@ class ExtractSettings(Section):
         description="the most documents in a ZIP or a mail, including nested ones",
     )
     max_members_mb: int = Field(
-        default=200, ge=1, description="their total unpacked size in MB of 1,000,000 bytes"
+        default=200,
+        ge=1,
+        description="the most MB of these documents, unpacked",
     )
     max_depth: int = Field(default=4, ge=1, description="the deepest nesting of files within files")
     json_title: str | None = Field(
@@ -66,7 +68,7 @@ class ExtractSettings(Section):
 
 
 class LayoutSettings(Section):
-    """A layout server, docling-serve: its models read PDFs and images instead of the own readers.
+    """A layout server, docling-serve: its models read PDFs and images instead of ours.
 
     Without an address no file leaves this machine.
     """
@@ -137,8 +139,8 @@ class IngestSettings(Section):
         default=None,
         ge=1,
         le=5000,
-        description="number of objects per upsert; unset: it tunes itself to each store by the time"
-        " and the errors of its upserts, from 256 within 200 to 1,000",
+        description="number of objects per upsert; unset: from 256 at the start, tuned between 200"
+        " and 1,000 for each store by the time and the errors of its upserts",
     )
     in_flight: int = Field(
         default=0,

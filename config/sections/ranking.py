@@ -16,7 +16,7 @@ class SearchSettings(Section):
         default=2, ge=1, description="searches that one worker runs at the same time"
     )
     timeout_seconds: float = Field(
-        default=10.0, gt=0, description="how long the server waits for an answer"
+        default=10.0, gt=0, description="how long the server waits for the result of a search"
     )
     max_backlog: int = Field(
         default=64, ge=1, description="waiting searches; beyond this number the server responds 503"
@@ -66,7 +66,9 @@ class SearchSettings(Section):
         description="questions whose candidates each search worker caches; 0: none",
     )
     result_cache_seconds: float = Field(
-        default=60.0, gt=0, description="how long they are cached if nothing changes"
+        default=60.0,
+        gt=0,
+        description="how long candidates are cached if the collection does not change",
     )
     hotset: int = Field(
         default=0,
@@ -162,7 +164,7 @@ class MemorySettings(Section):
         default=0.0,
         ge=0,
         le=1,
-        description="share of searches of five hits and more that explore, below the third;"
+        description="share of the searches of five or more hits that explore, below rank 3;"
         " a collection's ranking parameters can set it",
     )
     record: bool = Field(
@@ -197,8 +199,8 @@ class RerankSettings(Section):
 
     provider: Literal["none", "maxsim", "onnx", "api"] = Field(
         default="none",
-        description="none; maxsim: the local embedder's token vectors; onnx: a cross-encoder in a"
-        " file; api: a `/rerank` server",
+        description="none: no reranker; maxsim: the local embedder's token vectors; onnx: a"
+        " cross-encoder in a file; api: a `/rerank` server",
     )
     top: int = Field(default=40, ge=1, le=200, description="candidates that the reranker reads")
     weight: float | None = Field(
@@ -220,7 +222,9 @@ class RerankSettings(Section):
         description="relevance against novelty; 1: no diversification",
     )
     onnx_file: Path | None = Field(default=None, description="the cross-encoder's model")
-    tokenizer_file: Path | None = Field(default=None, description="its `tokenizer.json`")
+    tokenizer_file: Path | None = Field(
+        default=None, description="`tokenizer.json` of the cross-encoder"
+    )
     max_tokens: int = Field(
         default=512, ge=32, description="longest input of onnx_file, question and passage together"
     )

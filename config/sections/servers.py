@@ -34,7 +34,7 @@ class ApiSettings(Section):
         min_length=1,
         description="address to listen on; loopback by default",
     )
-    port: int = Field(default=8765, ge=0, le=65535, description="0 takes a free port")
+    port: int = Field(default=8765, ge=0, le=65535, description="port to listen on; 0: a free one")
     url: str | None = Field(
         default=None, description="address of the server for clients; from host and port if unset"
     )
@@ -66,8 +66,8 @@ class ApiSettings(Section):
     hosts: str | None = Field(
         default=None,
         description="names under which clients call the server, such as `docs.example.org`, with"
-        " commas between them; further ones are refused, but loopback names, the host of api.url"
-        " and, if api.host is not loopback, addresses",
+        " commas between them; the server also accepts loopback names, the host of api.url and,"
+        " if api.host is not loopback, addresses, and refuses every other name",
     )
     connections: int = Field(
         default=1000,

@@ -16,7 +16,7 @@ class ChromaSettings(Calling):
     """A Chroma server, and the keyword index for it; the servers of attached collections."""
 
     url: str | None = Field(
-        default=None, description="unset: `callslip up` starts Chroma's server in data_dir"
+        default=None, description="URL of a server; unset: `callslip up` starts one in data_dir"
     )
     tenant: SecretStr | None = Field(
         default=None,
@@ -74,7 +74,7 @@ class KeywordSettings(Section):
     timeout_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="the longest time of one call, without a deadline of its own",
+        description="the longest time of a call that has no deadline of its own",
     )
 
     @field_validator("key")
@@ -96,10 +96,10 @@ class WeaviateSettings(Section):
 
     url: str | None = Field(
         default=None,
-        description="URL of its HTTP interface, such as http://127.0.0.1:8080; WEAVIATE_ENDPOINT",
+        description="URL of the HTTP interface, such as http://127.0.0.1:8080; WEAVIATE_ENDPOINT",
     )
     grpc_url: str | None = Field(
-        default=None, description="URL of its gRPC interface; unset: port 50051 of the same host"
+        default=None, description="URL of the gRPC interface; unset: port 50051 of the same host"
     )
     api_key: SecretStr | None = Field(
         default=None, description="API key, if the server requires one; WEAVIATE_API_KEY"
@@ -111,7 +111,7 @@ class CrateSettings(Section):
     """A CrateDB cluster, for the collections in the store `crate`."""
 
     url: str | None = Field(
-        default=None, description="URL of its HTTP interface, such as http://127.0.0.1:4200"
+        default=None, description="URL of the HTTP interface, such as http://127.0.0.1:4200"
     )
     user: str = Field(default="crate", description="user name")
     password: SecretStr | None = Field(
@@ -134,4 +134,4 @@ class CrateSettings(Section):
 class TfidfSettings(Section):
     """The TF-IDF store: files and numpy, no server."""
 
-    folder: Path | None = Field(default=None, description="folder of its files; unset: in data_dir")
+    folder: Path | None = Field(default=None, description="folder of the store; unset: in data_dir")
