@@ -73,8 +73,8 @@ class Agent:
     ) -> Answer:
         """Answer a question; report each node, and each sentence once it is certain.
 
-        With `again`, a question that the conversation has already is answered as it was there,
-        after the same turns, and the conversation stays as it is.
+        With `again`, a question that is already in the conversation is answered after the turns
+        before it, and the conversation does not change.
 
         Raises the errors of `retrieval.run.search`. If the language model fails, the rest of the
         run does without it, and the answer states the reason.

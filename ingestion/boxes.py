@@ -53,7 +53,7 @@ class Area(NamedTuple):
 class PackedBoxes(Sequence[Box]):
     """Boxes that are unpacked at their first use, which takes seconds for a long PDF.
 
-    Damaged ones are none: the text of their lines can be read without them.
+    Damaged boxes count as no boxes: the text of a file can be read without them.
     """
 
     def __init__(self, packed: str) -> None:

@@ -21,12 +21,12 @@ _GROWTH = 1.25
 
 
 class BatchSize:
-    """The number of objects of one upsert into one store, by the time and the errors of the last.
+    """The number of objects of one upsert into one store, tuned by the last upsert.
 
-    After each batch the size is what the store writes in GOAL_SECONDS, between half of the former
-    size and 1.25 times; a batch that was not full can only lessen it. After a transient error, such
-    as a time-out, it is half of the former size: multiplicative decrease, as in congestion control.
-    The size stays between LEAST and MOST. Threads may share it.
+    After a batch the size becomes the number of objects that the store writes in GOAL_SECONDS, but
+    at least half and at most 1.25 times the size before; a batch that was not full can only reduce
+    it. A transient error, such as a time-out, halves the size: multiplicative decrease, as in
+    congestion control. The size stays between LEAST and MOST. Threads may share it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

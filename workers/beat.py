@@ -7,9 +7,10 @@ from celery.beat import Scheduler
 
 
 class SteadyScheduler(Scheduler):
-    """Celery's own compares times of the wall clock: set back by an hour, it sends nothing so long.
+    """A scheduler that counts the intervals of all tasks anew when the clock is set back.
 
-    Each task then comes after its interval, counted from now.
+    Celery's own scheduler compares times of the wall clock: after a step back by an hour it would
+    send nothing for an hour.
     """
 
     _latest = 0.0

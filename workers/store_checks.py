@@ -114,7 +114,7 @@ def probe(context: Context, kind: str, before: Health | None) -> Health:
 
 
 def is_short(context: Context) -> bool:
-    """Whether the disk is so full that a store on it may have met its end."""
+    """Whether the disk has so little free space that a store may have run out of it."""
     settings = context.settings
     return free_bytes(settings.data_dir) < settings.ingest.min_free_mb * MEGABYTE * FULL_SHARE
 

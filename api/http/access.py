@@ -82,7 +82,7 @@ def record(app: Flask) -> None:
 
 
 def refused_unseen(app: Flask, response: Response) -> None:
-    """Count and log a response to a request that never was whole: the app did not see it."""
+    """Count and log a response to a request that was refused before the app received it."""
     body = response.get_json(force=True, silent=True) or {}
     reason = str(body.get("type", "")).removeprefix(PREFIX)
     fields: dict[str, Any] = {"method": "any", "route": UNKNOWN, "status": response.status_code}

@@ -42,7 +42,7 @@ _is_checked: ContextVar[bool] = ContextVar("is_checked", default=False)
 
 @contextmanager
 def checked(is_checked: bool) -> Iterator[None]:
-    """While the app gets a request: whether `refusal` has seen its headers before."""
+    """Run the block, which passes a request to the app: `refusal` checked it if `is_checked`."""
     token = _is_checked.set(is_checked)
     try:
         yield

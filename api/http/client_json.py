@@ -19,7 +19,7 @@ class ClientJson(DefaultJSONProvider):
         """Read JSON.
 
         Raises InvalidRequest if a name occurs twice in an object, or a number has more digits than
-        Python converts (4,300), and another ValueError for what is no JSON.
+        Python converts (4,300), and another ValueError for a text that is not JSON.
         """
         try:
             return json.loads(s, object_pairs_hook=unique, **kwargs)

@@ -34,7 +34,7 @@ class Sessions:
         response.delete_cookie(COOKIE, httponly=True, samesite="Lax")
 
     def read(self, cookie: str | None) -> dict[str, Any] | None:
-        """The values of a session; None if there is none, or it is forged or over."""
+        """The values of a session; None without one, or for one that is forged or has expired."""
         values = _read(self._session, cookie, self._seconds)
         return values if values is not None and values.get("until", 0) > time.time() else None
 

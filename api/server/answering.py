@@ -57,7 +57,7 @@ class AnsweringWorker(ThreadWorker):
     def handle_error(
         self, req: Request | None, client: Outgoing, addr: object, exc: BaseException
     ) -> None:
-        """Answer a request that is none, or whose work failed."""
+        """Answer data that is not a request, or a request whose work failed."""
         error, status = self.fault(exc)
         client.sendall(self.raw(problem(error, status=status)))
 

@@ -57,7 +57,9 @@ class Turn:
         self._last = ""
 
     def tell(self, own: int) -> None:
-        """Print it on standard error when it is due and new; `own` documents are the command's."""
+        """Print the number on standard error if a report is due and the number has changed.
+
+        `own` is the number of documents of the command itself."""
         if time.monotonic() < self._next:
             return
         line = f"Waits{self._others(own)} for a free worker."

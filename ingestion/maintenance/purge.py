@@ -26,7 +26,7 @@ from callslip.ingestion.maintenance.removal import drop_tenant, remove_documents
 from callslip.readers import owner_of
 from callslip.stores.backend import Backend
 from callslip.stores.backup.making import PURGES, States, has_ended
-from callslip.stores.backup.manifest import stamp
+from callslip.stores.backup.manifest import time_prefix
 from callslip.stores.backup.purging import digest_of
 from callslip.stores.ledger.collections.receipts import greatest
 
@@ -107,7 +107,7 @@ def _purged(
     purge removed since.
     """
     at = time.time()
-    name = f"{stamp(at)}-{_suffix(what)}"
+    name = f"{time_prefix(at)}-{_suffix(what)}"
     receipt: Receipt = {"at": at, "name": name, "what": what, "notes": notes}
     receipt |= _underway(backend, what) or {}
     known = receipt.get("document_ids", ())

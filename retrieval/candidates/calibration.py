@@ -269,9 +269,8 @@ class ScoreCalibrations:
     ) -> ScoreCalibration:
         """Return the sample of a collection and tenant, without what is `unreadable`.
 
-        `models` are those of the collection's vectors. `corpus_version` is the
-        current version of the corpus; the sample may be of an earlier one. `ledger` is that of the
-        reader.
+        `corpus_version` is the current version of the corpus; the sample may be of an earlier one.
+        `ledger` is that of the reader, `models` are the models of the collection's vectors.
         """
         scope = _Scope(store, ledger or self._ledger, collection, tenant, unreadable, models)
         cached = self._samples.get(scope.key)

@@ -52,7 +52,7 @@ class Ranked:
     fusion: Fusion
 
     @property
-    def weighs_legs(self) -> bool:
+    def weighs_retrievers(self) -> bool:
         """Whether alpha can be fitted."""
         alpha = self.weights.alpha
         return self.fusion == "calibrated" and (alpha is None or 0 < alpha < 1)
@@ -104,9 +104,9 @@ def known_rows(
     rows = np.array(bases, np.float64).reshape(-1, len(Features._fields))  # None becomes NaN
     w = now.weights
     needed = {"proximity": w.proximity, "facets": w.facets_weight, "memory": w.memory_weight}
-    needed |= {"vector": now.weighs_legs, "keyword": now.weighs_legs}
+    needed |= {"vector": now.weighs_retrievers, "keyword": now.weighs_retrievers}
     as_recorded = fusion == now.fusion and w.alpha in (None, alpha)
-    if not now.weighs_legs and not as_recorded:
+    if not now.weighs_retrievers and not as_recorded:
         return None
     missing = {name: bool(np.isnan(rows[:, n]).any()) for n, name in enumerate(Features._fields)}
     if any(missing[name] for name, weight in needed.items() if weight):

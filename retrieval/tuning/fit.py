@@ -177,7 +177,7 @@ def divided(groups: Integers, folds: int = FOLDS) -> Integers:
 
 def _free(examples: Examples, now: Ranked) -> Iterator[str]:
     """The weights to fit: not 0 (switched off), and their feature varies in enough examples."""
-    if now.weighs_legs:
+    if now.weighs_retrievers:
         yield "alpha"
     for name, column in COLUMNS.items():
         if getattr(now.weights, name) and examples.moved_by(column) >= MATTERS:

@@ -72,7 +72,7 @@ class Destination:
                 raise BackupError(f"the passphrase is not that of {url}", hint=KEY_HINT)
 
     def name(self, sha256: str) -> str:
-        """The name of the object with this content. Raises BackupError for what is no SHA-256."""
+        """The name of the object with this content. Raises BackupError if `sha256` is not one."""
         if not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
             raise BackupError("the backup names an object by what is no SHA-256")
         return self._cipher.name(sha256) if self._cipher else sha256
@@ -235,7 +235,7 @@ class Destination:
 
 
 def parsed(content: bytes | bytearray, what: str) -> Any:
-    """The value of a text of JSON. Raises BackupError, with `what` it is, for another text."""
+    """The value of a JSON text. Raises BackupError, which names `what`, if it is not JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -2,7 +2,7 @@
 
 The ledger is read first, in one snapshot; then the conversations, the blobs of its documents, and
 the chunks of documents that only a store has. The manifest is written last. So a backup that was
-killed is none, and the next one finds its objects and continues.
+killed does not count, and the next backup uses the objects that it wrote.
 """
 
 import base64
@@ -149,7 +149,7 @@ def make_backup(
 
 
 def copy_receipts(backend: Backend, destination: Destination) -> None:
-    """Copy the receipts of purges that the destination does not have, or not from their end."""
+    """Copy each receipt that the destination lacks, or has as it was before the purge ended."""
     there = set(destination.names(PURGES))
     for name in sorted(backend.blobs.names(PURGES)):
         if name not in there or not has_ended(destination.load(PURGES, name)):

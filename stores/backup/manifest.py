@@ -1,4 +1,7 @@
-"""The manifest: what one backup consists of. It is written last, so a backup has it or is none."""
+"""The manifest: what one backup consists of.
+
+It is written last, and a backup without a manifest does not count.
+"""
 
 import hashlib
 import json
@@ -72,7 +75,7 @@ _MANIFEST = TypeAdapter(Manifest)
 def write(destination: Destination, manifest: Manifest) -> str:
     """Write a manifest, and return its name, which has its time and a checksum."""
     value = asdict(manifest)
-    name = f"{stamp(manifest.began_at)}-{_checksum(value)}"
+    name = f"{time_prefix(manifest.began_at)}-{_checksum(value)}"
     destination.write(FOLDER, name, value)
     return name
 
@@ -96,7 +99,7 @@ def newest(destination: Destination, name: str | None = None) -> str:
     return names[-1]
 
 
-def stamp(at: float) -> str:
+def time_prefix(at: float) -> str:
     """A time as the beginning of a file name, which sorts by time."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 

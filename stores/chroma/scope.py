@@ -79,7 +79,7 @@ class Scope:
         return both
 
     def drop(self) -> None:
-        """Remove all tables, then the keyword index: an index without tables is none."""
+        """Remove all tables, then the keyword index: an index without tables does not count."""
         with self.keywords.undisturbed():
             self.documents.drop()
             for table in self.vectors:

@@ -206,7 +206,7 @@ class _Missing(Exception):
 
 
 def check_address(url: str) -> str:
-    """The address without a slash at the end; raise InvalidRequest if it is none of a server."""
+    """The address without a slash at the end; raise InvalidRequest for any other URL."""
     try:
         parts, host = urlsplit(url), parse_url(url).host
         fine = parts.scheme in ("http", "https") and bool(host) and parts.port != 0

@@ -247,6 +247,7 @@ def reopen_steps(
 def set_step(
     connection: Connection, document_id: str, version: int, step: Step, **values: Any
 ) -> None:
+    """Set columns of one step of a version."""
     set_steps(connection, [of_step(document_id, version, step) | values])
 
 
@@ -257,14 +258,17 @@ def set_steps(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def of_step(document_id: str, version: int, step: Step) -> dict[str, Any]:
+    """The key of a step in a row of `set_steps`."""
     return {"of_document": document_id, "of_version": version, "of_step": step}
 
 
 def set_version(connection: Connection, document_id: str, version: int, **values: Any) -> None:
+    """Set columns of one version."""
     set_versions(connection, [(document_id, version)], **values)
 
 
 def set_versions(connection: Connection, versions: Sequence[VersionKey], **values: Any) -> None:
+    """Set the same columns of several versions to the same values."""
     if versions:
         rows = [{"of_document": i, "of_version": version, **values} for i, version in versions]
         connection.execute(_SET_VERSION, rows)

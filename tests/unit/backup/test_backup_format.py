@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from callslip.errors import BackupError, CallslipError, StoreDown
 from callslip.stores.backup.destination import LARGEST, Destination
 from callslip.stores.backup.encryption import FRAME_BYTES, Cipher
-from callslip.stores.backup.manifest import retained, stamp
+from callslip.stores.backup.manifest import retained, time_prefix
 from callslip.stores.backup.parts import NameSet, Writer, rows
 
 KEY = "correct horse battery"
@@ -205,7 +205,7 @@ def test_an_insertion_changes_one_object(tmp_path: Path) -> None:
 
 def test_the_newest_of_days_and_weeks_stay() -> None:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
-    names = [stamp((begin + timedelta(hours=12 * n)).timestamp()) + "-x" for n in range(120)]
+    names = [time_prefix((begin + timedelta(hours=12 * n)).timestamp()) + "-x" for n in range(120)]
     kept = sorted(retained(names, 3))
     assert names[-1] in kept
     days = {name[:8] for name in kept}

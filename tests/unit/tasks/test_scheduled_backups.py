@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from callslip.config.settings import BackupSettings, Settings
 from callslip.stores.backup.destination import Destination
-from callslip.stores.backup.manifest import FOLDER, stamp
+from callslip.stores.backup.manifest import FOLDER, time_prefix
 from callslip.tasks import backup
 
 HOUR = 3600.0
@@ -22,7 +22,7 @@ HOUR = 3600.0
 def add(settings: BackupSettings, at: float) -> None:
     """A backup of this time."""
     key = settings.key.get_secret_value() if settings.key else None
-    Destination(str(settings.to), key, make=True).write(FOLDER, f"{stamp(at)}-x", {})
+    Destination(str(settings.to), key, make=True).write(FOLDER, f"{time_prefix(at)}-x", {})
 
 
 def test_a_backup_is_due_when_the_newest_is_old(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The markup of Markdown that is no text: what is cut, and the links.
+"""The markup of Markdown: what is cut from the text, and the links.
 
 Only code, lists, tables and emphasis stay as written. Template tags are those of Jekyll, Liquid,
 Jinja and Vue; attribute lists those of kramdown; containers those of MyST and VitePress.

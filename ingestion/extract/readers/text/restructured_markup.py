@@ -1,4 +1,4 @@
-"""The markup of reStructuredText that is no text: what is cut, and the links.
+"""The markup of reStructuredText: what is cut from the text, and the links.
 
 Code in blocks and lines, lists, tables and emphasis stay as written. Where a substitution is used,
 its text stands: of an image the words that stand for it, of a date nothing. The directives and

@@ -82,7 +82,7 @@ class _Content:
 
 @dataclass(frozen=True)
 class _Inside:
-    """What an element is inside of; itself counts."""
+    """The kinds of elements that contain an element; the element itself counts."""
 
     link: bool = False
     title: bool = False
