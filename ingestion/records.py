@@ -28,6 +28,7 @@ from callslip.stores.records import (
     Vector,
     dated,
     public,
+    table_header,
 )
 
 C = TypeVar("C", ChunkRecord, StoredChunk)
@@ -256,5 +257,6 @@ def _again(stored: StoredChunk, vector: Vector, analyzer: Analyzer) -> ChunkReco
     terms = stored.terms
     if terms is None:
         title = line_of_stored(stored.title, stored.filename)
-        terms = _with_title(analyzer.analyze(stored.body), analyzer.analyze(title))
+        text = table_header(stored.properties) + stored.body
+        terms = _with_title(analyzer.analyze(text), analyzer.analyze(title))
     return ChunkRecord(**{**stored.__dict__, "vector": vector, "terms": terms})

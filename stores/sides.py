@@ -37,7 +37,7 @@ def other_side(side: str) -> str:
 def finishing(collection: str, home: str, other: str, *, switched: bool) -> str:
     """The command that finishes an interrupted move or rebuild of a collection.
 
-    `home` is the collection's side; `other` is the target, or after the switch the former side.
+    `home` is the collection's side; `other` is the target, or after the switch the previous side.
     """
     if kind_of(home) == kind_of(other):
         return f"callslip reindex {collection}"

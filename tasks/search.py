@@ -196,7 +196,7 @@ def _with_boxes(context: Context, response: SearchResponse) -> SearchResponse:
 def _queued(context: Context, request: SearchRequest) -> bytes:
     settings, broker = context.settings.search, context.broker
     reply_to, end = replies.new_address(), time.time() + settings.timeout_seconds
-    fields = request.model_dump(exclude_unset=True)  # a worker of a former version knows these
+    fields = request.model_dump(exclude_unset=True)  # a worker of an older version knows these
     arguments = (fields, reply_to, end, as_json(context.reader))
     seconds = settings.timeout_seconds
     sent = sending.send(broker, query, arguments, queue=SEARCH, expires=seconds)

@@ -247,7 +247,7 @@ def _web_address(address: str) -> str | None:
 def _delete_vanished(crawl: Crawl) -> int:
     """Delete the documents of missing files if the run may delete; return their number.
 
-    A file whose new name is stored like its former one keeps its document.
+    A file whose new name is stored like its previous one keeps its document.
     """
     runs, run = crawl.ledger.source_runs, crawl.run
     if not crawl.origin.complete:

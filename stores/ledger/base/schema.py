@@ -265,7 +265,7 @@ copies = Table(
 )
 """Documents that a move or an import has written to a store before the collection uses them.
 
-A row with the id LEFT_COPY stands for a copy that a move left in the former store on purpose.
+A row with the id LEFT_COPY stands for a copy that a move left in the previous store on purpose.
 """
 
 LEFT_COPY = ""

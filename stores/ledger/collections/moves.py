@@ -107,7 +107,7 @@ class Moves:
         """Make the target the collection's store. The leftover copy is then the one in `source`.
 
         `rebuilt` is the new record of a collection whose target was built anew. Then no artifact
-        with former terms or vectors counts any more, and queued versions repeat these steps.
+        with the previous terms or vectors counts any more, and queued versions repeat these steps.
         """
         values: dict[str, Any] = {"store": move.store}
         if rebuilt is not None:
@@ -192,7 +192,7 @@ class Moves:
         return self._has(collection, store, _P.document_id != schema.LEFT_COPY)
 
     def left_copy(self, collection: str, store: str) -> bool:
-        """Whether a move left the collection's copy in this store, its former one, on purpose."""
+        """Whether a move left the collection's copy in its previous store on purpose."""
         return self._has(collection, store, _P.document_id == schema.LEFT_COPY)
 
     def _has(self, collection: str, store: str, which: ColumnElement[bool]) -> bool:

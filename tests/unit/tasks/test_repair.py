@@ -34,6 +34,7 @@ from callslip.stores.ledger import STEPS, Accepted, Ledger, Refusal
 from callslip.stores.ledger.base import schema
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.records import (
+    TABLE_HEADER,
     ChunkRecord,
     CollectionSchema,
     DocumentRecord,
@@ -205,6 +206,28 @@ def test_without_files_a_half_is_mended_from_the_other_its_terms_analyzed_again(
     assert [_spaced(chunk) for chunk in mended] == [_spaced(chunk) for chunk in before]
     assert store.get_documents("papers", [item.document_id]) == records
     assert look(step_context, item).state == "live"
+
+
+def test_lost_terms_of_a_part_of_a_table_have_those_of_its_header_again(
+    step_context: StepContext, store: Halves, database_url: str
+) -> None:
+    rows = "".join(f"| place {n} | {n} |\n" for n in range(400))
+    table = f"| town | inhabitants |\n|---|---|\n{rows}"
+    item = submit(step_context, table, "towns.md")
+    doing(step_context)(item.document_id, 1, "extract")
+    ids = chunk_ids(step_context, item)
+    before = {chunk.chunk_id: chunk for chunk in store.get_chunks("papers", ids)}
+    parts = {i: c for i, c in before.items() if TABLE_HEADER in c.properties}
+    assert parts, "the table is longer than a chunk"
+    without_files(step_context, item, database_url)
+    for chunk_id in ids:
+        chunk = store._chunks["papers", ""][chunk_id]
+        store._chunks["papers", ""][chunk_id] = replace(chunk, terms="lost")
+    store.lost["keyword"] |= set(ids)
+    assert mend(step_context) == [""]
+    for chunk in store.get_chunks("papers", list(parts), include_terms=True):
+        assert "inhabitants" not in chunk.body
+        assert "inhabitants" in (chunk.terms or "")
 
 
 def _spaced(chunk: StoredChunk) -> StoredChunk:
