@@ -134,19 +134,12 @@ def answer(
     try:
         question = AnswerRequest(**request)
         with _turn(context, question, deadline):
-            its_reports = (tell, send) if stream else ()
+            callbacks = (tell, send) if stream else ()
             with by(deadline):
-                result = context.agent.answer(question, *its_reports, again=again)
+                result = context.agent.answer(question, *callbacks, again=again)
         reply: replies.Reply = {"ok": result.model_dump(mode="json")}
         outcome = "answered" if result.answered else "not-here"
-        fields |= {
-            "trace_id": result.trace_id,
-            "verdict": result.verdict.reason,
-            "attempts": len(result.attempts),
-            "citations": len(result.citations),
-            "input_tokens": result.usage.input_tokens,
-            "output_tokens": result.usage.output_tokens,
-        }
+        fields |= _figures(result)
     except _CallerGone:
         context.meter.add(named(ANSWERS, "abandoned"))
         logs.event(log, "answer", **fields, outcome="abandoned")
@@ -157,12 +150,23 @@ def answer(
         context.meter.add(named(ERRORS, "answer", fields["reason"]))
         outcome = "refused" if isinstance(error, PermanentError) else "failed"
     replies.send(context.broker, reply_to, reply)
-    its = context.meter
     took = time.perf_counter() - started
-    its.add(named(ANSWERS, outcome))
-    its.took(ANSWER_TIME, took)
+    context.meter.add(named(ANSWERS, outcome))
+    context.meter.took(ANSWER_TIME, took)
     level = logging.WARNING if outcome == "failed" else logging.INFO
     logs.event(log, "answer", level, **fields, outcome=outcome, ms=logs.milliseconds(took))
+
+
+def _figures(result: Answer) -> dict[str, Any]:
+    """The fields of an answer for the log: ids and numbers, no text."""
+    return {
+        "trace_id": result.trace_id,
+        "verdict": result.verdict.reason,
+        "attempts": len(result.attempts),
+        "citations": len(result.citations),
+        "input_tokens": result.usage.input_tokens,
+        "output_tokens": result.usage.output_tokens,
+    }
 
 
 @shared_task(name="answer.conversation")
