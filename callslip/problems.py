@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from callslip.errors import BY_SLUG, CallslipError, PermanentError
+from callslip.errors import BY_SLUG, CallslipError, InvalidRequest, PermanentError
 
 PREFIX = "urn:callslip:problem:"
 """The start of the `type`; the slug of the error follows."""
@@ -10,6 +10,14 @@ PREFIX = "urn:callslip:problem:"
 MOST_ERRORS = 1_000
 """Wrong values of a request that an error names; of more it says the number alone, because to list
 them takes six times as long as to find them."""
+
+
+def of_count(count: int) -> InvalidRequest:
+    """The error for a request with more than MOST_ERRORS wrong values."""
+    return InvalidRequest(
+        f"{count:,} values are wrong, or names are not known",
+        hint="GET /openapi.json has the form of the request.",
+    )
 
 
 def error_of(problem: dict[str, Any]) -> CallslipError:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from callslip.errors import InvalidRequest, NotFound, PermanentError
-from callslip.problems import MOST_ERRORS
+from callslip.problems import MOST_ERRORS, of_count
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -21,7 +21,7 @@ def validated(model: type[M], value: Any) -> M:
         return model.model_validate(value)
     except ValidationError as error:
         if (count := error.error_count()) > MOST_ERRORS:
-            raise InvalidRequest(f"{count:,} values are wrong, or names are not known") from None
+            raise of_count(count) from None
         raise InvalidRequest("; ".join(faults(error)[:3])) from None
 
 

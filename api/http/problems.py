@@ -21,7 +21,7 @@ from callslip.errors import (
     InternalError,
     InvalidRequest,
 )
-from callslip.problems import MOST_ERRORS, PREFIX
+from callslip.problems import MOST_ERRORS, PREFIX, of_count
 from callslip.stores.disk import NO_ROOM, is_disk_full
 from callslip.stores.schemas import NAME
 from callslip.vocabulary import THREAD
@@ -68,7 +68,7 @@ def described(error: CallslipError) -> dict[str, Any]:
 def invalid(error: ValidationError) -> Response:
     """The response for an invalid request; names the fields, but never repeats the values."""
     if (count := error.error_count()) > MOST_ERRORS:
-        return problem(InvalidRequest(f"{count:,} values are wrong, or names are not known"))
+        return problem(of_count(count))
     errors = [
         {"field": _field(e["loc"]), "message": message_of(e)}
         for e in error.errors(include_input=False, include_url=False)

@@ -201,7 +201,7 @@ class Tools:
             Field(
                 max_length=MOST_READERS,
                 description='who may read it: `user:NAME`, `group:NAME`, or `["everyone"]`;'
-                " left out: as before, and of a new document everyone",
+                " left out: as before, and of a new document everyone; []: nobody but admins",
             ),
         ] = None,
         url: Annotated[
@@ -221,7 +221,9 @@ class Tools:
         began = time.monotonic()
         with telling():
             client = self._client_for(ctx)
-            fields = {"name": name, "tenant": tenant} | _present(readers=readers, url=url or None)
+            fields: dict[str, Any] = {"name": name, "tenant": tenant} | _present(url=url)
+            if readers is not None:  # an empty list is nobody
+                fields["readers"] = readers
             sent = await run_sync(self._submit, client, collection, text, path, fields)
             reported = 0
             while True:

@@ -141,6 +141,16 @@ def test_what_models_send_for_nothing_is_nothing_and_json_in_text_stays_text(
     assert sent["text"] == text
 
 
+@pytest.mark.parametrize("readers", [[], ["user:ann"], None])
+def test_a_document_for_nobody_is_sent_as_one(
+    backend: McpBackend, readers: list[str] | None
+) -> None:
+    sent = {"collection": "papers", "name": "a", "readers": readers}
+    structured(one(backend, "ingest", text="b", **sent))
+    (body,) = backend.bodies("/v1/collections/papers/documents")
+    assert body.get("readers") == readers
+
+
 def test_calls_do_not_wait_for_each_other(backend: McpBackend) -> None:
     together = ("search", {"collection": "papers", "query": "together"})
     for result in called(backend, together, together):
