@@ -133,13 +133,14 @@ def _checked(address: str) -> str:
         raise InvalidRequest(f"url cannot be read: {error}") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise InvalidRequest("url must begin with https:// or http:// and name a host")
-    if not _HOST.fullmatch(url.raw_host) or not 0 < (url.port or 443) < 65536:
+    port = 443 if url.port is None else url.port
+    if not _HOST.fullmatch(url.raw_host) or not 0 < port < 65536:
         raise InvalidRequest("url names a host or a port that cannot be")
     if url.userinfo:
         raise InvalidRequest("url holds a user name or password", hint="Leave it out.")
     host, allowed = url.raw_host.decode("ascii"), current().settings.webhooks.networks
     with suppress(SourceDown):  # a host without an address may get one later
-        for address in resolve(host, url.port or 443):
+        for address in resolve(host, port):
             if not is_allowed(address, allowed):
                 raise AddressNotAllowed(f"{host!r} leads to {address}, which is not public")
     return str(url)

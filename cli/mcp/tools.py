@@ -227,7 +227,11 @@ class Tools:
             sent = await run_sync(self._submit, client, collection, text, path, fields)
             reported = 0
             while True:
-                message = await run_sync(_document_of, client, sent["document_id"])
+                try:
+                    message = await run_sync(_document_of, client, sent["document_id"])
+                except DocumentNotFound:  # its readers may leave out who sent it
+                    state, done, steps = "unreadable", 0, 0
+                    break
                 state = message["state"] if message["version"] == sent["version"] else "superseded"
                 done, steps = _progress(message)
                 if done > reported:
@@ -310,21 +314,22 @@ class Tools:
         return message
 
     def _check_trace(self, client: Client, trace_id: str) -> None:
-        """Check that a search is in the scope; if the scope is everything, send no request."""
+        """Check that a search is in the scope; if the scope is everything, send no request.
+
+        A trace may be recorded a moment after its response. The wait for one that is missing and
+        for one of another scope is the same.
+        """
         if self._scope.collection is None and self._scope.tenant is None:
             return
-        missing = TraceNotFound(f"no search {trace_id!r}")
         until = time.monotonic() + TRACE_SECONDS
         while True:
-            try:
+            with suppress(TraceNotFound):
                 trace = client.request_json("GET", f"/debug/trace/{trace_id}")["trace"]
-                break
-            except TraceNotFound:
-                if time.monotonic() > until:
-                    raise missing from None
-                time.sleep(TRACE_SECONDS / 10)
-        if not self._scope.holds(trace):
-            raise missing
+                if self._scope.holds(trace):
+                    return
+            if time.monotonic() > until:
+                raise TraceNotFound(f"no search {trace_id!r}")
+            time.sleep(TRACE_SECONDS / 10)
 
     def _submit(
         self, client: Client, collection: str, text: str, path: str, fields: dict[str, Any]
@@ -373,6 +378,8 @@ ENDS = {
     "failed": "",
     "superseded": "Another version of it was sent meanwhile, and takes its place.",
     "deleted": "It was deleted meanwhile.",
+    "unreadable": "It was accepted, but you may not read it, so its state does not show."
+    " Do not send it again.",
 }
 """Final states, each with its meaning for the sender."""
 

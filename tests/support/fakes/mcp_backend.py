@@ -95,6 +95,7 @@ class McpBackend:
         self.text = "".join(chr(ord("가") + n % 1000) for n in range(45_000))
         self.polls_until_live = 3
         self.fails = False
+        self.readable = True
         self.makes_collections = True
         self.owner = {"collection": "papers", "tenant": ""}
         self.meeting = threading.Barrier(2)
@@ -153,7 +154,7 @@ class McpBackend:
         return {"outcome": "accepted", "document_id": "d1", "version": 1, "task_id": "x"}
 
     def _document(self, document_id: str) -> Any:
-        if document_id != "d1":
+        if document_id != "d1" or not self.readable:
             raise DocumentNotFound(f"document {document_id!r} does not exist")
         self._polls += 1
         live = self._polls >= self.polls_until_live

@@ -151,6 +151,14 @@ def test_a_document_for_nobody_is_sent_as_one(
     assert body.get("readers") == readers
 
 
+def test_who_may_not_read_what_it_sent_is_not_led_to_send_it_again(backend: McpBackend) -> None:
+    backend.readable = False
+    sent = {"collection": "papers", "name": "a", "text": "b", "readers": []}
+    result = structured(one(backend, "ingest", **sent))
+    assert (result["outcome"], result["state"]) == ("accepted", "unreadable")
+    assert "Do not send it again" in result["advice"]
+
+
 def test_calls_do_not_wait_for_each_other(backend: McpBackend) -> None:
     together = ("search", {"collection": "papers", "query": "together"})
     for result in called(backend, together, together):

@@ -285,6 +285,7 @@ def test_a_webhook_shows_its_secret_once(client: FlaskClient, ledger: Ledger) ->
         ),
         ({"url": "https://u:p@8.8.8.8/"}, "invalid-request"),
         ({"url": "https://8.8.8.8:99999/"}, "invalid-request"),
+        ({"url": "https://8.8.8.8:0/"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "collection": "nowhere"}, "collection-not-found"),
         ({"url": "https://8.8.8.8/", "collection": "\ud800"}, "invalid-request"),
         ({"url": "https://8.8.8.8/", "events": []}, "invalid-request"),
