@@ -29,7 +29,7 @@ from callslip.retrieval.evidence.ranges import amounts_of, in_range
 from callslip.retrieval.evidence.reading import LEAST, NO_READINGS, Readings, Text
 from callslip.retrieval.evidence.sentences import Span as SentenceSpan
 from callslip.retrieval.evidence.sentences import sentences
-from callslip.retrieval.evidence.table_rows import headers, paired
+from callslip.retrieval.evidence.table_rows import headers, paired, rows_of
 from callslip.retrieval.messages import Hit, Span
 from callslip.stores.records import Vector
 
@@ -197,6 +197,7 @@ def _of(
     titles, title = {_letters(part) for part in about}, _terms(hit.title, analyzer)
     under = _terms(" ".join(about[1:]), analyzer)
     depths, header_of = [_depth(sentence) for sentence in texts], headers(text, spans)
+    rows = rows_of(text, spans)
     kinds = kinds_of(target.text, analyzer.codes)
     amounts = amounts_of(target.text, analyzer.codes)
     labels = labels_of(target.text, analyzer.codes)
@@ -244,8 +245,8 @@ def _of(
                 span = Span(start=begin + start, end=begin + end)
                 top, bottom = spans[header]
                 named = Span(start=begin + top, end=begin + bottom) if top >= above else None
-                read = paired(texts[header], sentence)
-                worth += IN_RANGE * in_range(amounts, texts[header], sentence, analyzer.codes)
+                read = paired(rows[header], rows[at])
+                worth += IN_RANGE * in_range(amounts, rows[header], rows[at], analyzer.codes)
                 if target.has_newest(covering_terms) and not commands(read, analyzer.codes):
                     made.append(Extract(hit, span, read, worth, (hit.chunk_id, top), named))
         else:

@@ -13,7 +13,7 @@ from callslip.models.embedders.none import LexicalEmbedder
 from callslip.retrieval.candidates.calibration import NO_SAMPLE
 from callslip.retrieval.evidence.extracts import Target, extracts, nearest
 from callslip.retrieval.evidence.sufficiency import weighed
-from callslip.retrieval.evidence.table_rows import paired
+from callslip.retrieval.evidence.table_rows import paired, rows_of
 from callslip.retrieval.messages import Hit, Legs, Span
 from callslip.stores.records import TABLE_HEADER as HEADER
 
@@ -38,17 +38,19 @@ def quoted(passage: Hit, span: Span) -> str:
     return passage.text[span.start - OFFSET : span.end - OFFSET]
 
 
+def row_of(passage: Hit, span: Span) -> str:
+    return rows_of(passage.text, [(span.start - OFFSET, span.end - OFFSET)])[0]
+
+
 def reply(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> list[str]:
     vector = embedder.query(question) if embedder else None
     target = Target(question, weighed(NO_SAMPLE, ANALYZER.analyze(question)), vector)
     found = extracts(hits, target, ANALYZER, embedder or LexicalEmbedder(), most)
     for each in found:
-        row, above = (
-            quoted(each.hit, each.span),
-            str(each.hit.properties.get(HEADER)).split("\n")[0],
-        )
-        header = quoted(each.hit, each.header) if each.header else above
-        assert each.text in (row, paired(header, row))
+        above = str(each.hit.properties.get(HEADER)).split("\n")[0]
+        header = row_of(each.hit, each.header) if each.header else above
+        paired_row = paired(header, row_of(each.hit, each.span))
+        assert each.text in (quoted(each.hit, each.span), paired_row)
     return [each.text for each in found]
 
 
@@ -148,6 +150,26 @@ Ask for annual leave three days ahead."""
             "Open on Monday?",
             "| | Monday | Tuesday |\n|---|---|---|\n| Hall | 9 to 17 | closed |",
             "Hall · Monday: 9 to 17 · Tuesday: closed",
+        ),
+        (
+            "How many visitors did the parks have in 2026?",
+            "| 2025 | 2026\nLibraries | 80 | 90\nParks | 100",
+            "2025 | 2026: Parks | 100",
+        ),
+        (
+            "How many visitors do the parks have?",
+            "| Visitors\nParks | 100",
+            "Parks · Visitors: 100",
+        ),
+        (
+            "What are the sales in the north?",
+            "Region | Sales\nNorth | 10 | 20",
+            "Region | Sales: North | 10 | 20",
+        ),
+        (
+            "What does the pool cost?",
+            "| Service | Weekday | Weekend |\n|---|---|---|\n| Pool | 5 euros | |",
+            "Service: Pool · Weekday: 5 euros",
         ),
         ("What does lunch cost?", "a\tb\nlunch\t5 euros", "a: lunch · b: 5 euros"),
         ("What does lunch cost?", "a | b | c\nlunch | 5 euros", "a | b | c: lunch | 5 euros"),
