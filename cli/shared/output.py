@@ -69,6 +69,12 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
         yield "  ".join(cells)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the text as one line of at most `most` characters; `…` stands for what is left out."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def aside(text: str) -> None:
     """Print a line on standard error, in a terminal instead of the line of a progress bar."""
     click.echo(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, err=True)

@@ -9,13 +9,16 @@ import click
 from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.not_in_force import tell_not_in_force
 from callslip.cli.shared.options import as_of_option, collection_option
-from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.output import as_json, emit, reporting, shortened
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.models import Answer, NodeMessage
 from callslip.client.requests import plain
 from callslip.messages.search import Pages, TimeClamp
 from callslip.vocabulary import STAGES, certainty_of, share_right
+
+SHOWN = 300
+"""The most characters of a quotation."""
 
 
 @click.command(name="ask")
@@ -107,7 +110,7 @@ def _tell(answer: dict[str, Any], requested: str | None) -> None:
             click.secho(f"    in {citation['within']}", dim=True)
         if citation.get("source_url"):
             click.secho(f"    {citation['source_url']}", dim=True)
-        click.echo(f"    {' '.join(citation['quote'].split())[:300]}")
+        click.echo(f"    {shortened(citation['quote'], SHOWN)}")
     verdict = answer["verdict"]
     tried = len(answer["attempts"]) - 1
     more = f", after {tried} other attempt{'s' if tried > 1 else ''}" if tried else ""

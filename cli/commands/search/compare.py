@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from callslip.cli.commands.documents.faq import DEFAULT_FAQ
-from callslip.cli.shared.output import as_json, emit, named, reporting
+from callslip.cli.shared.output import as_json, emit, named, reporting, shortened
 from callslip.cli.shared.server import connect, url_option
 from callslip.client import Client
 from callslip.client.requests import path_of, without_none
@@ -102,12 +102,7 @@ def _tell(heading: str, hits: list[dict[str, Any]], *, with_collections: bool) -
         parts = (hit["id"],) if is_row else dict.fromkeys((hit["title"], hit["heading"]))
         name = "  ".join(filter(None, parts))
         click.echo(f"{rank:2}. {hit['similarity']:.4f}  {name}{collection}")
-        click.secho(f"    {_short(text)}")
+        click.secho(f"    {shortened(str(text), SHOWN)}")
         if answer := hit["metadata"].get("answer"):
-            click.secho(f"    {_short(answer)}", dim=True)
+            click.secho(f"    {shortened(str(answer), SHOWN)}", dim=True)
     click.echo()
-
-
-def _short(text: str) -> str:
-    line = " ".join(str(text).split())
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"

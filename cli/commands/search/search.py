@@ -7,11 +7,14 @@ import click
 from callslip.cli.shared.conditions import conditions
 from callslip.cli.shared.not_in_force import tell_not_in_force
 from callslip.cli.shared.options import as_of_option, collection_option
-from callslip.cli.shared.output import as_json, emit, reporting
+from callslip.cli.shared.output import as_json, emit, reporting, shortened
 from callslip.cli.shared.server import connect, url_option
 from callslip.client.requests import plain
 from callslip.messages.search import Pages, TimeClamp
 from callslip.vocabulary import WITHOUT_EXPLORATION, Fusion
+
+SHOWN = 300
+"""The most characters of a hit's text."""
 
 NAMES = {"prior": "facets"}
 """Parts of a score that the command names otherwise than the API."""
@@ -114,7 +117,7 @@ def search_command(
             click.secho(f"   in {hit['within']}", dim=True)
         if hit.get("source_url"):
             click.secho(f"   {hit['source_url']}", dim=True)
-        click.echo(f"   {' '.join(hit['text'].split())[:300]}\n")
+        click.echo(f"   {shortened(hit['text'], SHOWN)}\n")
 
 
 def _weight(response: dict[str, Any]) -> str:
