@@ -66,7 +66,7 @@ class TokenVectors:
         with self._database.writing() as connection:
             orphans = delete(schema.token_vectors).where(_T.text_hash.not_in(used))
             dropped = connection.execute(orphans).rowcount
-            return dropped + drop_surplus(connection, schema.token_vectors, rows)
+        return dropped + drop_surplus(self._database, schema.token_vectors, rows)
 
 
 def _encoded(matrix: TokenMatrix) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Table, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import Table, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from callslip.stores.ledger.base import schema
@@ -18,6 +18,9 @@ Vector = npt.NDArray[np.float32]
 
 TOUCH_SECONDS = 86_400.0
 """Seconds of precision of a vector's last use, so that a read rarely needs a write."""
+
+PER_TRANSACTION = 1000
+"""Rows that one transaction deletes; workers wait for SQLite's write lock in the meantime."""
 
 
 Key = tuple[str, str]
@@ -68,8 +71,7 @@ class Vectors:
 
     def trim(self, rows: int) -> int:
         """Keep the `rows` most recently used vectors, and return the number of deleted ones."""
-        with self._database.writing() as connection:
-            return drop_surplus(connection, schema.vectors, rows)
+        return drop_surplus(self._database, schema.vectors, rows)
 
 
 def keep_rows(
@@ -101,11 +103,18 @@ def touch(database: Database, cache: Table, keys: Sequence[Key]) -> None:
             )
 
 
-def drop_surplus(connection: Connection, cache: Table, rows: int) -> int:
+def drop_surplus(database: Database, cache: Table, rows: int) -> int:
     """Keep the `rows` most recently used rows of a cache; return the number of deleted rows."""
-    surplus = (connection.scalar(select(func.count()).select_from(cache)) or 0) - rows
-    if surplus <= 0:
-        return 0
+    with database.reading() as connection:
+        surplus = (connection.scalar(select(func.count()).select_from(cache)) or 0) - rows
     key = cache.c.text_hash, cache.c.model
-    oldest = select(*key).order_by(cache.c.used_at).limit(surplus)
-    return connection.execute(delete(cache).where(tuple_(*key).in_(oldest))).rowcount
+    dropped = 0
+    while dropped < surplus:
+        some = min(PER_TRANSACTION, surplus - dropped)
+        oldest = select(*key).order_by(cache.c.used_at).limit(some)
+        with database.writing() as connection:
+            gone = connection.execute(delete(cache).where(tuple_(*key).in_(oldest))).rowcount
+        if not gone:  # rows left meanwhile by other ways
+            break
+        dropped += gone
+    return dropped

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
 from ledger_moves import publish, store_chunks, submit
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from callslip.stores.ledger import Ledger
 from callslip.stores.ledger.base.database import Database
 from callslip.stores.ledger.base.schema import vectors
+from callslip.stores.ledger.caches import vectors as caches
 from callslip.stores.ledger.caches.vectors import TOUCH_SECONDS
 
 pytest_plugins = ["ledger_fixtures"]
@@ -76,6 +78,23 @@ def test_the_least_recently_used_go_first(ledger: Ledger, ledger_url: str) -> No
     assert ledger.vectors.trim(2) == 2
     assert known(ledger, "a", "b", "c", "d") == ["a", "d"]
     assert ledger.vectors.trim(0) == 2
+
+
+def test_they_go_in_short_transactions(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every writer waits for SQLite's lock while one transaction deletes."""
+    begun, writing = [0], Database.writing
+
+    def counted(self: Database) -> AbstractContextManager[Connection]:
+        begun[0] += 1
+        return writing(self)
+
+    put(ledger, "m", [f"hash {n}" for n in range(7)])
+    monkeypatch.setattr(caches, "PER_TRANSACTION", 2)
+    monkeypatch.setattr(Database, "writing", counted)
+    assert ledger.vectors.trim(2) == 5
+    assert begun == [3]
+    assert ledger.vectors.trim(2) == 0
+    assert begun == [3]
 
 
 def test_reading_what_was_used_lately_writes_nothing(ledger: Ledger, ledger_url: str) -> None:
