@@ -204,7 +204,7 @@ class FairQueue:
 
     def oldest(self) -> float | None:
         """When the oldest queued version was submitted, UTC seconds since 1970; None if none is."""
-        query = select(func.min(_V.created_at)).where(_V.turn.in_((WAITING, SENT, RESTING)))
+        query = select(func.min(_V.created_at)).where(_V.state == "queued")
         with self._database.reading() as connection:
             oldest: float | None = connection.scalar(query)
         return oldest

@@ -15,6 +15,11 @@ from callslip.stores.ledger.documents.progress import set_aside_crashed
 _D, _V, _S, _C = schema.documents.c, schema.versions.c, schema.steps.c, schema.chunks.c
 _R, _M = schema.sources.c, schema.moves.c
 
+_QUEUED = _V.state == "queued"
+"""Every version in a tenant queue is queued; the databases have an index of the state alone, so
+that a sweep does not read the versions of years.
+"""
+
 PATIENCE_SECONDS = 900.0
 """Seconds after which a sent version without a lease is sent again even if queues are full.
 
@@ -79,7 +84,7 @@ class Sweep:
                 dropped.label("expired"),
             )
             .join(schema.documents, _D.document_id == _V.document_id)
-            .where(_V.turn.in_((SENT, RESTING)), _D.deleted_at.is_(None))
+            .where(_QUEUED, _V.turn.in_((SENT, RESTING)), _D.deleted_at.is_(None))
             .where(~leased, ~resting)
             .where(
                 or_(dropped, due, _V.dispatched_at < now - (resend_seconds if idle else patience))
@@ -117,17 +122,16 @@ class Sweep:
         now = time.time()
         long_lease = _S.lease_until > now + 2 * lease_seconds
         long_wait = _S.retry_at > now + 2 * wait_seconds
-        query = (
-            select(_S.document_id, _S.version, _S.step)
-            .join(schema.versions, (_V.document_id == _S.document_id) & (_V.version == _S.version))
-            .join(schema.documents, _D.document_id == _S.document_id)
-            .where(or_(long_lease, long_wait))
+        query = select(_S.document_id, _S.version, _S.step).where(or_(long_lease, long_wait))
+        its = (_V.document_id == _S.document_id) & (_V.version == _S.version)
+        queued = _QUEUED & _V.turn.in_((SENT, RESTING))
+        unremoved = select(_D.document_id).where(
+            _D.deleted_at.is_not(None), _D.removed_at.is_(None)
         )
-        queued, unremoved = _V.turn.in_((SENT, RESTING)), _D.deleted_at.is_not(None)
         with self._database.reading() as connection:
             rows = [
-                *connection.execute(query.where(queued)),
-                *connection.execute(query.where(unremoved, _D.removed_at.is_(None))),
+                *connection.execute(query.join(schema.versions, its).where(queued)),
+                *connection.execute(query.where(_S.document_id.in_(unremoved))),
             ]
             ahead = connection.scalar(select(exists().where(queued, _V.dispatched_at > now)))
         if rows or ahead:

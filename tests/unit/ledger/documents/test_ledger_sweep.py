@@ -1,11 +1,15 @@
 """The sweep: what is sent again, when, and what is not."""
 
 import math
+import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ledger_moves import OVER, publish, store_chunks, submission, submit, taken, work
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from callslip.errors import BrokenFile, Conflict, StoreDown
 from callslip.stores.ledger import Accepted, Dispatch, Ledger, Run, Step
@@ -305,3 +309,28 @@ def test_after_the_clock_was_set_back_a_killed_mover_pauses_nothing(
     clock[0] = MOVE_LEASE_SECONDS + 1
     assert not ledger.inventory.moving("papers")
     ledger.moves.take("papers", "memory", lease_seconds=15)
+
+
+def test_a_sweep_reads_none_of_the_versions_and_steps_that_are_over(tmp_path: Path) -> None:
+    """It runs every few seconds, beside the versions of years."""
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        ledger.create()
+        read: list[tuple[str, Any]] = []
+
+        def note(*sent: Any) -> None:
+            read.append((sent[2], sent[3]))
+
+        event.listen(ledger._database._writer, "before_cursor_execute", note)
+        ledger.sweep.bound_times(lease_seconds=30, wait_seconds=60)
+        ledger.sweep.stuck(idle=True, resend_seconds=15, max_crashes=3)
+        ledger.fair_queue.oldest()
+        ledger.sweep.unremoved(resend_seconds=15)
+    plans = []
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        for statement, values in read:
+            if statement.startswith("SELECT"):
+                explained = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+                plans += [step for *_, step in explained]
+    scans = [plan for plan in plans if plan.startswith(("SCAN versions", "SCAN steps"))]
+    assert [plan for plan in scans if "versions_waiting" not in plan] == []
+    assert any("versions_by_state" in plan for plan in plans)
