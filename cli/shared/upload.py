@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,9 @@ from callslip.errors import (
 from callslip.messages.values import is_unicode
 from callslip.readers import check_readers
 from callslip.vocabulary import MOST_COMPARED, StoreKind
+
+LINE_SECONDS = 60.0
+"""Seconds between two lines of progress where the output is not a terminal."""
 
 FIRST_POLL_SECONDS, POLL_SECONDS = 0.1, 0.5
 """The pauses between two requests for progress: the first one, and the longest that they grow to. A
@@ -194,7 +198,10 @@ def _compared(source: Source) -> dict[str, Any] | None:
 
 
 class _Progress:
-    """The progress bar, updated from the server's report of the batch."""
+    """The progress bar, updated from the server's report of the batch.
+
+    Where the output is not a terminal, a line on standard error every LINE_SECONDS instead.
+    """
 
     def __init__(self, client: Client, report: Report, files: int, show: bool, turn: Turn) -> None:
         self._client, self._report, self._turn = client, report, turn
@@ -209,6 +216,8 @@ class _Progress:
             file=None if show else io.StringIO(),
         )
         self._next, self._pause = 0.0, FIRST_POLL_SECONDS
+        self._next_line = time.monotonic() + LINE_SECONDS
+        self._lines = show and not sys.stdout.isatty()
 
     def __enter__(self) -> "_Progress":
         self._bar.__enter__()
@@ -242,6 +251,10 @@ class _Progress:
         done -= sum(batch["states"].get(state, 0) for state in UNDERWAY)
         self._bar.length = max(self._bar.length, done)  # files can contain files
         self._bar.update(max(0, done - self._bar.pos), pace(batch))
+        if self._lines and now >= self._next_line:
+            self._next_line = now + LINE_SECONDS
+            of = f"{self._bar.pos:,} of {many(self._bar.length, 'document')}"
+            click.echo(", ".join(filter(None, (of, pace(batch)))), err=True)
         if batch["states"].keys() == {"waiting"}:  # none of them has begun
             self._turn.tell(own=batch["states"]["waiting"])
         return bool(batch["left"])

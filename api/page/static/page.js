@@ -31,17 +31,22 @@ function element(name, text = "", className = "") {
   return made;
 }
 
+// What stands between backticks is code.
+function coded(text) {
+  return text.split("`").map((part, n) => (n % 2 ? element("code", part) : part));
+}
+
 function problemOf({ title, detail, advice, login }) {
   const problem = element("div", "", "problem");
   const sentence = element("p");
-  sentence.append(element("b", `${title}:`), ` ${detail}`);
-  const hint = element("p", "", "advice"); // what stands between backticks is code
+  sentence.append(element("b", `${title}:`), " ", ...coded(detail));
+  const hint = element("p", "", "advice");
   if (login) {
     const link = element("a", "Log in in another tab");
     Object.assign(link, { href: login, target: "_blank" });
     hint.append(link, ". ");
   }
-  hint.append(...advice.split("`").map((part, n) => (n % 2 ? element("code", part) : part)));
+  hint.append(...coded(advice));
   problem.append(sentence, hint);
   return problem;
 }

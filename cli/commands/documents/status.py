@@ -69,7 +69,7 @@ def status_command(
     elif document_id is not None:
         _tell_document(message)
     else:
-        _tell_collection(message, collection)
+        _tell_collection(message, collection, named)
 
 
 def _documents(client: Client, collection: str, named: bool) -> list[dict[str, Any]]:
@@ -85,26 +85,30 @@ def _documents(client: Client, collection: str, named: bool) -> list[dict[str, A
         return []
 
 
-def _tell_collection(overview: dict[str, Any], collection: str) -> None:
+def _tell_collection(overview: dict[str, Any], collection: str, named: bool) -> None:
+    """Print a line for each collection, or for the named one alone, and its documents."""
+    shown = [c for c in overview["collections"] if not named or c["name"] == collection]
     attached = set()
-    for record in overview["collections"]:
+    for record in shown:
         if at := record.get("attached"):
             attached.add(record["name"])
             embedder = at["vectors"].replace("none", "unknown")
             where = f" at {at['server']}" if at["server"] else ""
             click.echo(f"{record['name']}: {at['table']}{where}, attached, embedder {embedder}")
             continue
-        named = (
+        further = (
             f", {name}: {vector['embedder'] or 'provided vectors'}"
             for name, vector in record.get("vectors", {}).items()
         )
         click.echo(
             f"{record['name']}: {many(record['documents'], 'live document')}, {record['store']},"
-            f" {record['embedder']}{''.join(named)}"
+            f" {record['embedder']}{''.join(further)}"
         )
     if not overview["documents"] and collection not in attached:
         aim = "" if collection == DEFAULT_COLLECTION else f" -c {collection}"
         click.echo(f"Nothing in {collection!r} yet. Add files with `callslip ingest PATH{aim}`.")
+    elif len(shown) > 1 and collection not in attached:
+        click.echo(f"Documents of {collection!r} (those of another: -c NAME):")
     for document in overview["documents"]:
         done = sum(s["state"] == "done" for s in document["steps"])
         click.echo(

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Connection, bindparam, exists, func, insert, select, update
+from sqlalchemy import JSON, Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from callslip.errors import CollectionNotFound, DocumentNotFound, DuplicateContent, NameTaken
@@ -32,7 +32,7 @@ from callslip.stores.ledger.documents.edits import completed
 from callslip.stores.ledger.documents.pages import lacks_pages
 from callslip.stores.ledger.documents.progress import claimed_row
 from callslip.stores.ledger.documents.readers import put_audience, restrict_as, set_readers
-from callslip.stores.ledger.documents.reading import read_documents, versions_query
+from callslip.stores.ledger.documents.reading import read_documents, read_states, versions_query
 from callslip.stores.ledger.documents.versions import add_steps, newest_of, requeue, supersede
 from callslip.stores.ledger.outbox import events
 
@@ -50,14 +50,6 @@ _OPEN = (  # locks an existing collection against deletion until the transaction
     select(_C.name)
     .where(_C.name == bindparam("of"), _C.deleted_at.is_(None))
     .with_for_update(read=True)
-)
-_NEWER = schema.versions.alias().c
-_STATES = (
-    select(_V.state, func.count())
-    .join(schema.documents, _D.document_id == _V.document_id)
-    .where(_D.deleted_at.is_(None))
-    .where(~exists().where(_NEWER.document_id == _V.document_id, _NEWER.version > _V.version))
-    .group_by(_V.state)
 )
 _ADD_DOCUMENT, _ADD_VERSION = insert(schema.documents), insert(schema.versions)
 
@@ -303,17 +295,11 @@ class Documents:
     def states(
         self, collection: str | None = None, *, tenants: Collection[str] | None = None
     ) -> dict[str, int]:
-        """The number of documents by the state of their newest version.
+        """The number of documents by the state of their newest version: queued, failed or live.
 
         Counts those of one collection, if it is set, and of `tenants`, if they are set.
         """
-        query = _STATES.where(readable(self._reader))
-        if collection is not None:
-            query = query.where(_D.collection == collection)
-        if tenants is not None:
-            query = query.where(_D.tenant.in_(list(tenants)))
-        with self._database.reading() as connection:
-            return {row.state: row[1] for row in connection.execute(query)}
+        return read_states(self._database, collection, tenants, self._reader)
 
     def delete(self, document_id: str) -> None:
         """Hide a document and its child documents at once; the sweep removes their data later.

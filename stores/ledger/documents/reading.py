@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, bindparam, exists, func, literal, select
 
 from callslip.readers import Reader
 from callslip.stores.ledger.base import schema
@@ -37,6 +37,15 @@ _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _DOCUMENTS = select(schema.documents).where(_D.document_id.in_(_IDS))
 _VERSIONS = versions_query().where(_V.document_id.in_(_IDS)).order_by(_V.version)
 _STEPS = select(schema.steps).where(_S.document_id.in_(_IDS))
+_NEWER = schema.versions.alias().c
+_PRESENT = select(literal("live"), func.count()).where(_D.deleted_at.is_(None))
+_NOT_LIVE = (
+    select(_V.state, func.count())
+    .join(schema.documents, _D.document_id == _V.document_id)
+    .where(_V.state.in_(("queued", "failed")), _D.deleted_at.is_(None))
+    .where(~exists().where(_NEWER.document_id == _V.document_id, _NEWER.version > _V.version))
+    .group_by(_V.state)
+)
 
 
 def read_documents(
@@ -114,3 +123,26 @@ def _state(
         return "waiting"
     now = time.time()
     return "working" if any((s.lease_until or 0) > now for s in running) else "stalled"
+
+
+def read_states(
+    database: Database,
+    collection: str | None,
+    tenants: Collection[str] | None,
+    reader: Reader | None,
+) -> dict[str, int]:
+    """The number of documents by the state of their newest version, as `Documents.states`.
+
+    The live ones are those that are neither queued nor failed: to read the newest version of each
+    of 100,000 documents took .2 to 1.2 s.
+    """
+    conditions = [readable(reader)]
+    if collection is not None:
+        conditions.append(_D.collection == collection)
+    if tenants is not None:
+        conditions.append(_D.tenant.in_(list(tenants)))
+    query = _NOT_LIVE.where(*conditions).union_all(_PRESENT.where(*conditions))
+    with database.reading() as connection:
+        counts = {row[0]: row[1] for row in connection.execute(query)}
+    counts["live"] -= sum(count for state, count in counts.items() if state != "live")
+    return {state: count for state, count in counts.items() if count}

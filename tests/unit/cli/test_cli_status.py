@@ -101,6 +101,27 @@ def test_a_collection_counts_its_live_documents(monkeypatch: pytest.MonkeyPatch)
     assert "main: 2 live documents, chroma, e5\n" in printed(monkeypatch, Client())
 
 
+def test_a_named_collection_is_shown_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"documents": 2, "store": "chroma", "embedder": "e5"}
+    document = DOCUMENT | {"state": "live"}
+
+    class Client:
+        def list_collections(self) -> dict[str, Any]:
+            return {"collections": [record | {"name": "laws"}, record | {"name": "main"}]}
+
+        def documents(self, _: str) -> list[dict[str, Any]]:
+            return [document]
+
+    title = "Documents of 'main' (those of another: -c NAME):\n"
+    every = printed(monkeypatch, Client())
+    assert "laws: 2" in every
+    assert title in every
+    alone = printed(monkeypatch, Client(), "-c", "main")
+    assert "main: 2" in alone
+    assert "laws" not in alone
+    assert title not in alone
+
+
 class Empty:
     """A server without collections."""
 

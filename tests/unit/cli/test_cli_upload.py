@@ -81,3 +81,23 @@ def test_a_file_whose_name_is_not_utf8_is_named(
     assert [(f["detail"], f["advice"]) for f in report.failed] == [
         (r"'caf\udce9.md' is not a name in UTF-8", "Rename the file.")
     ]
+
+
+def test_a_line_a_minute_replaces_the_bar_where_the_output_is_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tea.md").write_text("Tea")
+    reports = iter((1, 0, 0))
+
+    def batch(*_: object) -> dict[str, Any]:
+        left = next(reports)
+        return {"submitted": 1, "states": {"working": left} if left else {}, "left": left}
+
+    monkeypatch.setattr(upload, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(upload, "get_batch", batch)
+    monkeypatch.setattr(upload, "pace", lambda b: "about 2 min left" if b["left"] else "")
+    monkeypatch.setattr(upload, "batch_documents", lambda *_: [])
+    client: Any = Client(1, AssertionError("one file is sent"))
+    upload.ingest(client, "main", find_files([str(tmp_path)]))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["0 of 1 document, about 2 min left", "1 of 1 document"]

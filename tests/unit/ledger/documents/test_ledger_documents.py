@@ -119,6 +119,22 @@ def test_a_failed_version_is_queued_anew_by_the_same_content_and_keeps_what_was_
     assert retried.attempts == 2
 
 
+def test_documents_are_counted_by_the_state_of_their_newest_version(ledger: Ledger) -> None:
+    assert ledger.documents.states() == {}
+    for name, second in (("a.txt", ""), ("b.txt", "queued"), ("c.txt", "failed"), ("d.txt", "")):
+        publish(ledger, f"one {name}", "", name=name)
+        if second:
+            item = submit(ledger, f"two {name}", name)
+        if second == "failed":
+            ledger.leases.fail(taken(ledger, item), BrokenFile("it broke"))
+    gone = submit(ledger, "three", "e.txt")
+    ledger.documents.delete(gone.document_id)
+    ledger.leases.fail(taken(ledger, submit(ledger, "four", "f.txt")), BrokenFile("it broke"))
+    expected = {"live": 2, "queued": 1, "failed": 2}
+    assert ledger.documents.states() == ledger.documents.states("papers") == expected
+    assert ledger.documents.states("papers", tenants=["x"]) == ledger.documents.states("y") == {}
+
+
 def test_a_deleted_document_frees_its_name_and_is_not_worked_on(ledger: Ledger) -> None:
     item = submit(ledger)
     held = taken(ledger, item)
