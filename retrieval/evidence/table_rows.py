@@ -38,25 +38,30 @@ def headers(text: str, sentences: Sequence[Span]) -> Mapping[int, int]:
 
 
 def rows_of(text: str, sentences: Iterable[tuple[int, int]]) -> list[str]:
-    """Return the sentences, each with the bars at the start of its line, which spans leave out."""
-    rows = []
-    for start, end in sentences:
-        line = text.rfind("\n", 0, start) + 1
-        rows.append(text[start if text[line:start].strip(_BARS) else line : end])
-    return rows
+    """Return each sentence with the bars before it in its line, which follow empty cells.
+
+    In a line between bars, as of Markdown, also with the bars after it, without the outer ones.
+    """
+    return [_row(text, start, end) for start, end in sentences]
+
+
+def _row(text: str, start: int, end: int) -> str:
+    top, bottom = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    line = text[top : bottom if bottom >= 0 else None].strip(" \t")
+    if framed := len(line) > 1 and line[0] == line[-1] == "|":
+        top = text.index("|", top) + 1
+        bottom = text.rindex("|", 0, bottom if bottom >= 0 else None)
+    first = start if text[top:start].strip(_BARS) else top
+    if not framed:
+        return text[first:end].rstrip(_BARS)
+    return text[first : end if text[end:bottom].strip(_BARS) else bottom]
 
 
 def cells(line: str) -> list[str]:
-    """Return the cells of a row; an empty list if the line is not a row of cells.
-
-    A bar at the start follows an empty cell, unless a bar is at the end, too.
-    """
+    """Return the cells of a row of `rows_of`; an empty list if it is not a row of cells."""
     if len(line) > LONGEST:
         return []
-    row = line.strip(" \t")
-    if row.endswith("|"):  # a row of Markdown, between bars
-        row = row[:-1].removeprefix("|").strip(" \t")
-    parts = [part.strip() for part in _CELLS.split(row)]
+    parts = [part.strip() for part in _CELLS.split(line.strip(" \t"))]
     return parts if len(parts) > 1 else []
 
 

@@ -48,6 +48,7 @@ def reply(question: str, *hits: Hit, most: int = 1, embedder: Any = None) -> lis
     found = extracts(hits, target, ANALYZER, embedder or LexicalEmbedder(), most)
     for each in found:
         above = str(each.hit.properties.get(HEADER)).split("\n")[0]
+        above = rows_of(above, [(0, len(above))])[0]
         header = row_of(each.hit, each.header) if each.header else above
         paired_row = paired(header, row_of(each.hit, each.span))
         assert each.text in (quoted(each.hit, each.span), paired_row)
@@ -170,6 +171,11 @@ Ask for annual leave three days ahead."""
             "What does the pool cost?",
             "| Service | Weekday | Weekend |\n|---|---|---|\n| Pool | 5 euros | |",
             "Service: Pool · Weekday: 5 euros",
+        ),
+        (
+            "How long is the notice for a flat?",
+            "| Kind | Notice |\n|---|---|\n| Flat | Three months, in writing. |",
+            "Kind: Flat · Notice: Three months, in writing.",
         ),
         ("What does lunch cost?", "a\tb\nlunch\t5 euros", "a: lunch · b: 5 euros"),
         ("What does lunch cost?", "a | b | c\nlunch | 5 euros", "a | b | c: lunch | 5 euros"),
