@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 
-from callslip.ingestion.extract.composer import CELL_GAP
+from callslip.ingestion.tables import cells_of
 from callslip.ingestion.values import Block, Chunk, ExtractedText, Heading
 
 _WRITTEN = ("text/markdown", "text/x-rst", "text/plain")
@@ -59,7 +59,7 @@ class Readable:
                 break
             first, last = max(block.start, start), min(block.end, end)
             table = block.kind == "table"
-            if table and CELL_GAP not in text[first:last]:  # the lines of a PDF, as they stand
+            if table and len(cells_of(text[first:last])) < 2:  # lines of a PDF, as they stand
                 continue
             if text[first:last].strip() and (not marks or marks[-1][1] <= first):
                 marked = (
@@ -91,8 +91,8 @@ def _table(text: str, block: Block, first: int, last: int, header: str) -> str:
     """The rows of a table from `first` to `last`; `header` has header rows that are further up."""
     below = max(first, min(block.header, last))
     heads = text[first:below] if block.start >= first else header
-    names = [row.split(CELL_GAP) for row in heads.splitlines() if row.strip()]
-    rows = [row.split(CELL_GAP) for row in text[below:last].splitlines() if row.strip()]
+    names = [cells_of(row) for row in heads.splitlines() if row.strip()]
+    rows = [cells_of(row) for row in text[below:last].splitlines() if row.strip()]
     width = max(len(row) for row in (*names, *rows))
     top, *more = names or [[""]]
     return "\n".join(_row(row, width) for row in (top, ["---"] * width, *more, *rows))
@@ -100,4 +100,4 @@ def _table(text: str, block: Block, first: int, last: int, header: str) -> str:
 
 def _row(cells: list[str], width: int) -> str:
     padded = [*cells, *[""] * (width - len(cells))]
-    return "| " + " | ".join(cell.strip().replace("|", r"\|") for cell in padded) + " |"
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in padded) + " |"

@@ -56,7 +56,12 @@ def rows_of(text: ExtractedText, number: int) -> Iterator[Row]:
         return _grid(lines) if _GRID_RULE.match(lines[0].strip()) else _simple(lines)
     if text.media_type == PDF and not any(map(_BAR.search, lines)):
         return map(_figures, lines)
-    return ([cell.strip() for cell in _BAR.split(line)] for line in lines)
+    return map(cells_of, lines)
+
+
+def cells_of(line: str) -> Row:
+    """Return the cells of a row, which `composer.CELL_GAP` separates."""
+    return [cell.strip() for cell in _BAR.split(line)]
 
 
 def _figures(line: str) -> Row:

@@ -97,6 +97,17 @@ def test_a_passage_of_html_has_its_table_its_code_and_its_heading_in_markdown() 
     assert pretty(text, start, text.text.index("Kind")) == ""
 
 
+def test_empty_cells_of_a_row_keep_the_others_in_their_columns() -> None:
+    text = "| Won\nfirst | | 1\n| | 2\n| 3"
+    table = ExtractedText(text, "text/html", blocks=(Block(0, len(text), "table", 6),))
+    assert pretty(table, 0, len(text)).split("\n") == [
+        *("|  | Won |  |", "| --- | --- | --- |"),
+        *("| first |  | 1 |", "|  |  | 2 |", "|  | 3 |  |"),
+    ]
+    last = len(text) - 3
+    assert pretty(table, last, len(text), header=(0, 6)).split("\n")[-1] == "|  | 3 |"
+
+
 def test_a_passage_that_continues_a_table_begins_with_its_header() -> None:
     text = "Kind | Won\nfirst | 1\nsecond | 2\n"
     table = Block(0, len(text) - 1, "table", 11)
