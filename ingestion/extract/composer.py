@@ -61,10 +61,8 @@ class Composer:
         lines: list[str] = []
         length = 0
         for row in rows:
-            line = " ".join(CELL_GAP.join(row).split())  # once per row: cells are many
-            while line.endswith(" |"):  # empty cells at the end
-                line = line[:-2]
-            if not line.strip("|"):
+            line = row_line(row)
+            if not line:
                 header = header - 1 if header is not None and len(lines) < header else header
                 continue
             lines.append(line)
@@ -149,6 +147,15 @@ class Composer:
         if self._pages:
             last = self._pages[-1]
             self._pages[-1] = replace(last, end=self._length)
+
+
+def row_line(row: Sequence[str]) -> str:
+    """Return the cells of a row on one line, without the empty ones at the end."""
+    line = " ".join(CELL_GAP.join(row).split())  # once per row: cells are many
+    end = len(line)
+    while line.endswith(" |", 0, end):
+        end -= 2
+    return line[:end] if line[:end].strip("|") else ""
 
 
 def _filled(row: Sequence[str]) -> list[str]:

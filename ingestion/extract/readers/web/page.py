@@ -14,8 +14,9 @@ from inscriptis.model.html_element import HtmlElement
 from lxml import etree, html
 
 from callslip.config.settings import ExtractSettings
-from callslip.ingestion.extract.composer import CELL_GAP
+from callslip.ingestion.extract.composer import row_line
 from callslip.ingestion.extract.decode import Decoded, decode
+from callslip.ingestion.extract.readers.web.grid import columns_of
 from callslip.ingestion.extract.readers.web.navigation import remove_navigation
 from callslip.ingestion.left_out import read_otherwise
 from callslip.ingestion.values import Block, ExtractedText, Heading
@@ -114,14 +115,15 @@ def _mark_tables(tree: etree._Element) -> None:
         if next(table.iterancestors("table"), None) is not None:
             continue
         etree.strip_elements(table, *_UNSEEN, with_tail=False)
-        rows = [(row, list(row.iterchildren("td", "th"))) for row in table.iter("tr")]
-        if sum(len(cells) > 1 for _, cells in rows) < 2:
+        rows = list(table.iter("tr"))
+        grid = columns_of(rows)
+        if sum(len(cells) > 1 for cells in grid) < 2:
             continue
-        lines = [CELL_GAP.join(_words(cell) for cell in cells).rstrip(" |") for _, cells in rows]
+        lines = [_line(cells) for cells in grid]
         heads = 0
-        for row, cells in rows:
+        for row, cells in zip(rows, grid, strict=True):
             within = next(row.iterancestors("thead", "table")).tag
-            if within != "thead" and any(cell.tag == "td" for cell in cells):
+            if within != "thead" and any(cell.tag == "td" for _, cell in cells):
                 break
             heads += 1
         heads = heads if heads < len(rows) else 0
@@ -137,6 +139,14 @@ def _mark_tables(tree: etree._Element) -> None:
             table[0].tail = "\n".join(filter(None, lines[heads:]))
         else:
             table.text = "\n".join(filter(None, lines))
+
+
+def _line(cells: list[tuple[int, etree._Element]]) -> str:
+    """Return a row on one line; columns in which no cell begins are empty."""
+    row = [""] * (cells[-1][0] + 1) if cells else []
+    for column, cell in cells:
+        row[column] = _words(cell)
+    return row_line(row)
 
 
 def _words(cell: etree._Element) -> str:

@@ -11,6 +11,7 @@ from callslip.config.settings import ExtractSettings
 from callslip.errors import DocumentTableNotFound
 from callslip.ingestion import tables
 from callslip.ingestion.extract import extract
+from callslip.ingestion.extract.readers.web.grid import MOST_COLUMNS
 from callslip.ingestion.tables import as_csv
 
 
@@ -42,6 +43,88 @@ SHIPS = [["ship", "berth", "note"], ["Aurora", "", "a|b"], ["Nova, II", "7", 'th
 )
 def test_the_cells_of_a_table_are_those_of_the_file(name: str, content: bytes | str) -> None:
     assert rows(content, name) == SHIPS
+
+
+NAMES = ["region", "year", "ships"]
+HEAD = f"<tr><th>{'<th>'.join(NAMES)}"
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (
+            f"{HEAD}<tr><td rowspan=2>North<td>2025<td>1<tr><td>2026<td>2<tr><td>South<td>2025",
+            [NAMES, ["North", "2025", "1"], ["", "2026", "2"], ["South", "2025", ""]],
+        ),
+        (
+            f"{HEAD}<tr><td>N<td rowspan=2>2025<td>1<tr><td>S<td>2<tr><td colspan=2>All<td>3",
+            [NAMES, ["N", "2025", "1"], ["S", "", "2"], ["All", "", "3"]],
+        ),
+        (
+            "<thead><tr><th rowspan=2>region<th colspan=2>2025<th rowspan=2>all<tr><th>in<th>out"
+            "</thead><tbody><tr><td>North<td>1<td>2<td>3",
+            [["region", "2025", "", "all"], ["", "in", "out", ""], ["North", "1", "2", "3"]],
+        ),
+        (
+            f"{HEAD}<tr><td rowspan=2 colspan=2>all<td>1<tr><td>2",
+            [NAMES, ["all", "", "1"], ["", "", "2"]],
+        ),
+    ],
+)
+def test_cells_of_html_beside_a_span_stay_in_their_columns(
+    table: str, expected: list[list[str]]
+) -> None:
+    assert rows(f"<!DOCTYPE html><table>{table}</table>", "a.html") == expected
+
+
+def test_a_span_ends_with_its_part_of_the_table() -> None:
+    page = (
+        "<!DOCTYPE html><table><thead><tr><th rowspan=9>a<th>b</thead>"
+        "<tbody><tr><td rowspan=0>1<td>2<tr><td>3</tbody><tbody><tr><td>4<td>5</tbody></table>"
+    )
+    assert rows(page, "a.html") == [["a", "b"], ["1", "2"], ["", "3"], ["4", "5"]]
+
+
+def test_a_column_in_which_no_cell_begins_does_not_count() -> None:
+    page = "<!DOCTYPE html><table><tr><th colspan=3>a<th>b<tr><td colspan=3>1<td>2</table>"
+    assert rows(page, "a.html") == [["a", "b"], ["1", "2"]]
+
+
+@pytest.mark.parametrize("span", ["", "-1", "x", "0.5", "1"])
+def test_a_span_that_is_no_number_of_columns_is_one(span: str) -> None:
+    page = f'<!DOCTYPE html><table><tr><td colspan="{span}">a<td>b<tr><td>1<td>2<td>3</table>'
+    assert rows(page, "a.html") == [["a", "b", ""], ["1", "2", "3"]]
+
+
+@pytest.mark.parametrize("span", ["99999999", "9" * 5000])
+def test_the_cells_of_a_table_bound_what_spans_fill(span: str) -> None:
+    spans = f'rowspan="{span}" colspan="{span}"'
+    page = f"<!DOCTYPE html><table><tr><td {spans}>a<td>b" + "<tr><td>1<td>2" * 1000 + "</table>"
+    expected = [["a", "b", ""], *[["", "1", "2"]] * 1000]
+    assert rows(page, "a.html") == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [("<td>x", "<td colspan=1000>a<td>b"), ("<td rowspan=65534>x", "<td>a")],
+)
+def test_spans_fill_a_hundred_columns_of_a_row_at_most(first: str, other: str) -> None:
+    page = f"<!DOCTYPE html><table><tr>{first * 300}{f'<tr>{other}' * 1000}<tr><td>a<td>b</table>"
+    lines = extract(page.encode(), "a.html", ExtractSettings()).text.strip().split("\n")
+    assert len(lines) == 1002
+    assert lines[1].count("|") == MOST_COLUMNS
+
+
+def test_the_header_rows_of_a_table_with_spans_are_its_header() -> None:
+    page = (
+        "<!DOCTYPE html><h1>Ships</h1><table><thead><tr><th rowspan=2>region<th colspan=2>2025"
+        "<tr><th>in<th>out</thead><tr><td rowspan=2>North<td>1<td>2<tr><td>3<td>4</table><p>End."
+    )
+    text = extract(page.encode(), "a.html", ExtractSettings())
+    [table] = text.blocks
+    assert text.text[table.start : table.header] == "region | 2025\n| in | out\n"
+    assert text.text[table.header : table.end] == "North | 1 | 2\n| 3 | 4"
+    assert [text.text[h.start : h.end] for h in text.headings] == ["Ships"]
 
 
 GRID = """\

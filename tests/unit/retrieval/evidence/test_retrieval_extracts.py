@@ -163,6 +163,11 @@ Ask for annual leave three days ahead."""
             "Parks · Visitors: 100",
         ),
         (
+            "How many visitors were there in 2026?",
+            "Region | Year | Visitors\nNorth | 2025 | 80\n| 2026 | 90",
+            "Year: 2026 · Visitors: 90",
+        ),
+        (
             "What are the sales in the north?",
             "Region | Sales\nNorth | 10 | 20",
             "Region | Sales: North | 10 | 20",
