@@ -14,7 +14,7 @@ from callslip.errors import (
     PreconditionFailed,
 )
 from callslip.readers import Reader
-from callslip.stores.ledger import Accepted, Edit, Ledger, VersionRecord
+from callslip.stores.ledger import Accepted, Edit, Ledger, Provenance, VersionRecord
 from callslip.stores.ledger.base.corrections import Correction
 
 pytest_plugins = ["ledger_fixtures"]
@@ -51,8 +51,8 @@ def test_an_edit_is_a_version_of_the_same_bytes_with_an_event(ledger: Ledger) ->
     assert (event.version, event.data) == (2, {"edited": list(changed)})
     assert [n.version for n in ledger.fair_queue.take(10)] == [2]
     ledger.leases.go_live(store_chunks(ledger, edited, ["x"]), ["x"], {})
-    assert ledger.versions.urls({item.document_id: 2}) == {item.document_id: URL}
-    assert ledger.versions.urls({item.document_id: 1}) == {}
+    assert ledger.versions.provenance({item.document_id: 2}) == {item.document_id: Provenance(URL)}
+    assert ledger.versions.provenance({item.document_id: 1}) == {}
     undone = ledger.versions.restore(item.document_id, 1)
     restored = newest(ledger, item)
     assert (restored.version, restored.title, restored.url) == (undone.version, "", "")
@@ -110,7 +110,7 @@ def test_readers_and_the_rest_of_an_edit_are_one_transaction(ledger: Ledger) -> 
     bob = ledger.for_reader(Reader("bob", frozenset({"user:bob"})))
     with pytest.raises(DocumentNotFound):
         edit(bob, item, title="B")
-    assert bob.versions.urls({item.document_id: 2}) == {}
+    assert bob.versions.provenance({item.document_id: 2}) == {}
 
 
 @pytest.mark.parametrize(
