@@ -59,7 +59,8 @@ class Turn:
     def tell(self, own: int) -> None:
         """Print the number on standard error if a report is due and the number has changed.
 
-        `own` is the number of documents of the command itself."""
+        `own` is the number of documents of the command itself.
+        """
         if time.monotonic() < self._next:
             return
         line = f"Waits{self._others(own)} for a free worker."

@@ -1,9 +1,10 @@
 """The resources that all searches of a process share: the backend, the models and the caches."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from callslip.models.embedders.choice import embedder_of
 from callslip.models.embedders.contract import Embedder
@@ -21,6 +22,8 @@ from callslip.retrieval.facets.weights import FacetTables
 from callslip.stores.backend import Backend, OnBackend
 from callslip.stores.ledger import NO_PAGES, CollectionRecord, PageTable, Provenance
 from callslip.stores.records import Vector
+
+T = TypeVar("T")
 
 BRANCHES = 4
 """Threads that count branches, for all searches of a process."""
@@ -86,27 +89,34 @@ class Resources(OnBackend):
 
     def pages_of(self, versions: Mapping[str, int]) -> dict[str, PageTable]:
         """The pages of these live versions by document id; reads each version once."""
-        cached = {key: self.page_tables.get(key) for key in versions.items()}
-        tables = {key[0]: table for key, table in cached.items() if table is not None}
-        if missing := {i: version for i, version in versions.items() if i not in tables}:
-            read = self.ledger.pages.of(missing)
-            for key in missing.items():
-                tables[key[0]] = read.get(key[0], NO_PAGES)
-                self.page_tables.put(key, tables[key[0]])
-        return tables
+        return _read_once(self.page_tables, versions, self.ledger.pages.of, NO_PAGES)
 
     def provenance_of(self, versions: Mapping[str, int]) -> dict[str, Provenance]:
         """The provenance of these live versions by document id; reads each version once."""
-        cached = {key: self.provenance.get(key) for key in versions.items()}
-        result = {key[0]: value for key, value in cached.items() if value is not None}
-        if missing := {i: version for i, version in versions.items() if i not in result}:
-            read = self.ledger.versions.provenance(missing)
-            for key in missing.items():
-                result[key[0]] = read.get(key[0], Provenance())
-                self.provenance.put(key, result[key[0]])
-        return result
+        read = self.ledger.versions.provenance
+        return _read_once(self.provenance, versions, read, Provenance())
 
     @property
     def caches(self) -> dict[str, Counted]:
         """The caches of searches, by name, with their hit counters."""
         return {"questions": self.questions, "candidates": self.candidates, "hotset": self.hotset}
+
+
+def _read_once(
+    cache: Cache[T],
+    versions: Mapping[str, int],
+    read: Callable[[Mapping[str, int]], Mapping[str, T]],
+    nothing: T,
+) -> dict[str, T]:
+    """The values of these versions by document id, from the cache or read for those it lacks.
+
+    `nothing` is the value of a version of which `read` returns none.
+    """
+    cached = {key: cache.get(key) for key in versions.items()}
+    values = {key[0]: value for key, value in cached.items() if value is not None}
+    if missing := {i: version for i, version in versions.items() if i not in values}:
+        present = read(missing)
+        for key in missing.items():
+            values[key[0]] = present.get(key[0], nothing)
+            cache.put(key, values[key[0]])
+    return values

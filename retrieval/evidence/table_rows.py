@@ -14,24 +14,25 @@ _END = re.compile(r"[.!?。…:;][\"'”’)\]*]*$")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
-def headers(text: str, sentences: Sequence[Span]) -> Mapping[int, int]:
+def headers(text: str, sentences: Sequence[Span], rows: Sequence[str]) -> Mapping[int, int]:
     """Map the number of each sentence that is a table row to the number of its header sentence.
+
+    `rows` are the sentences as `rows_of` returns them.
 
     The first row of cells is the header of the rows that follow without a blank line. If there are
     no cells, the header is a line without a digit, and the rows are lines with a digit that do not
     end a sentence.
     """
-    lines = rows_of(text, sentences)
     header_of: dict[int, int] = {}
-    for at in range(1, len(lines)):
+    for at in range(1, len(rows)):
         between = text[sentences[at - 1].end : sentences[at].start]
         if "\n" not in between or _BLANK_LINE.search(between):
             continue
-        header, row = header_of.get(at - 1, at - 1), lines[at]
+        header, row = header_of.get(at - 1, at - 1), rows[at]
         if cells(row):
-            is_row = bool(cells(lines[header]))
+            is_row = bool(cells(rows[header]))
         else:
-            is_row = _is_plain(row) and _heads(lines[header])
+            is_row = _is_plain(row) and _heads(rows[header])
         if is_row:
             header_of[at] = header
     return header_of
@@ -82,8 +83,8 @@ def paired(header: str, row: str) -> str:
 def with_columns(text: str, start: int, end: int) -> str:
     """Return `text[start:end]`, with its column names if that is a row of a table in the text."""
     spans = sentences(text)
-    header_of, rows = headers(text, spans), rows_of(text, spans)
-    for at, header in header_of.items():
+    rows = rows_of(text, spans)
+    for at, header in headers(text, spans, rows).items():
         if spans[at] == (start, end):
             return paired(rows[header], rows[at])
     return text[start:end]
